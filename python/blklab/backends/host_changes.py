@@ -220,7 +220,7 @@ def _set_priority(
     change: PriorityChange, process: LoadProcess, folder: Path, workload: Workload
 ) -> str | None:
     """Changes the priority of a job's processes; returns why that is impossible, if it is."""
-    names = dict(zip((job.name for job in workload.jobs), start_files(workload), strict=True))[change.job]
+    names = _start_files_of(change.job, workload)
     numbers = [
         int(number)
         for name in names
@@ -234,6 +234,12 @@ def _set_priority(
         return None
     state = "has ended" if numbers else "has not begun"
     return f"the change {change.canonical!r}: job {change.job} {state}"
+
+
+def _start_files_of(name: str, workload: Workload) -> list[str]:
+    """The files that a job's clones create; several sections may have one name."""
+    pairs = zip(workload.jobs, start_files(workload), strict=True)
+    return [file for job, files in pairs if job.name == name for file in files]
 
 
 def phase_samples(
@@ -309,7 +315,6 @@ def change_commands(run: HostChanges, workload: Workload, offered: Sequence[str]
     lines: list[str] = []
     now_ns = 0
     of_queue: dict[str, str] = {}
-    jobs = dict(zip((job.name for job in workload.jobs), start_files(workload), strict=True))
     for change in run.changes:
         if change.at_ns > now_ns:
             lines.append(f"sleep {(change.at_ns - now_ns) / NS_PER_SECOND:g}")
@@ -324,7 +329,7 @@ def change_commands(run: HostChanges, workload: Workload, offered: Sequence[str]
         elif isinstance(change, TunableChange):
             lines += run.settings.change_commands(f"{TUNABLE_PREFIX}{change.name}", change.value)
         elif isinstance(change, PriorityChange):
-            lines.append(_ionice(change, jobs[change.job]))
+            lines.append(_ionice(change, _start_files_of(change.job, workload)))
         elif run.groups is not None:
             lines += run.groups.change_commands(run.group_settings[change])
     return lines

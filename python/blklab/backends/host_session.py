@@ -70,7 +70,7 @@ from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.locations import run_files_folder
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
-from blklab.spec.changes import GroupChange
+from blklab.spec.changes import GroupChange, PriorityChange
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
@@ -203,14 +203,7 @@ class HostSession:
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Tries every job file, control group, scheduler and setting once, and restores the queues."""
         warnings = self._command_runs.check(workloads, precondition=self._options.precondition)
-        check_changes(
-            self._options,
-            choices,
-            workloads,
-            lambda workload: expected_runtime_ns(workload, self._options.runtime_ns),
-        )
-        for workload in workloads:
-            check_jobs(self._options.changes, workload)
+        self._check_changes(choices, workloads)
         self._space.check(self._fio_loads(workloads))
         if self._options.precondition:
             check_precondition(self._space, self._target.details)
@@ -232,6 +225,17 @@ class HostSession:
         loads = [*_job_files(workloads), *loads_beside(workloads)]
         warnings += self._settings.notes()
         return [*notes_on(loads), *numa_warnings(loads), *self._warnings(choices, loads), *warnings]
+
+    def _check_changes(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> None:
+        """Refuses planned changes that would not happen; the kernel judges their values later."""
+        check_changes(
+            self._options,
+            choices,
+            workloads,
+            lambda workload: expected_runtime_ns(workload, self._options.runtime_ns),
+        )
+        for workload in workloads:
+            check_jobs(self._options.changes, workload)
 
     def _restore_queues(self) -> None:
         self._settings.forget()
@@ -393,6 +397,7 @@ class HostSession:
 
     def commands(self, cell: Cell) -> list[str]:
         """All steps from laying out files to the load; `run` skips settings that are in effect already."""
+        self._check_changes([cell.scheduler], [cell.workload])
         if cell.workload.command is not None:
             return [
                 *self._commands_before_load(cell.workload, cell.scheduler),
@@ -533,7 +538,9 @@ class HostSession:
 
     def _warnings(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         warnings = []
-        has_weights = any("weight" in setting.attribute for setting in self._group_settings)
+        attributes = [setting.attribute for setting in self._group_settings]
+        attributes += [one.attribute for one in self._options.changes if isinstance(one, GroupChange)]
+        has_weights = any("weight" in attribute for attribute in attributes)
         ignoring = [
             choice.label for choice in choices if not honors_weights(choice.name, self._options.cgroups)
         ]
@@ -544,6 +551,7 @@ class HostSession:
                 reason = "is not installed" if self._hdparm is None else "tests devices, not files"
                 warnings.append(f"{workload.name}: hdparm {reason}; fio jobs emulate {workload.tool} instead")
             has_priorities = any(job.prioclass is not None or job.prio is not None for job in workload.jobs)
+            has_priorities |= any(isinstance(change, PriorityChange) for change in self._options.changes)
             ignoring = [choice.label for choice in choices if ignores_priorities(choice.name)]
             if has_priorities and ignoring:
                 warnings.append(f"{workload.name}: I/O priorities have no effect under {', '.join(ignoring)}")
