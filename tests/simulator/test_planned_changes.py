@@ -113,12 +113,14 @@ def test_what_cannot_come_about_is_refused_before_the_first_run(
 
 
 def test_a_program_can_plan_changes_too() -> None:
-    plain = blklab.simulate("hdd-7200", JOBS, scheduler="bfq")
-    changed = blklab.simulate("hdd-7200", JOBS, scheduler="bfq", changes=["1s a: io.bfq.weight=900"])
+    plain = blklab.simulate("hdd-7200", JOBS, scheduler="bfq:low_latency=0")
+    changed = blklab.simulate(
+        "hdd-7200", JOBS, scheduler="bfq:low_latency=0", changes=["1s a: io.bfq.weight=900"]
+    )
     assert changed.changes_made_ns == [S]
     assert plain.changes_made_ns == []
     assert _ios(changed.jobs)["a"] > 1.2 * _ios(plain.jobs)["a"]
-    late = blklab.simulate("hdd-7200", JOBS, scheduler="bfq", changes=["3s nr_requests=9"])
+    late = blklab.simulate("hdd-7200", JOBS, scheduler="bfq:low_latency=0", changes=["3s nr_requests=9"])
     assert late.changes_made_ns == []
     assert late.jobs == plain.jobs
 
@@ -126,7 +128,7 @@ def test_a_program_can_plan_changes_too() -> None:
 DESCRIPTION = """
 target = "sim:hdd-7200"
 workloads = ["jobs.fio"]
-schedulers = ["bfq", "mq-deadline"]
+schedulers = ["bfq:low_latency=0", "mq-deadline"]
 blocks = 3
 
 [[change]]
@@ -170,7 +172,7 @@ def test_reports_show_what_happened_between_the_changes(
     ]
     for part in changes["phases"]:
         assert [(result["scheduler"], result["n"]) for result in part["results"]] == [
-            ("bfq", 3),
+            ("bfq:low_latency=0", 3),
             ("mq-deadline", 3),
         ]
 

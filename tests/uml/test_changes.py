@@ -8,10 +8,13 @@ from importlib import import_module
 import pytest
 
 from blklab.backends.protocol import SessionOptions
+from blklab.backends.uml import BACKEND
 from blklab.errors import BlklabError, TunableError, UsageError
 from blklab.records.samples import JobSample, RunSample
 from blklab.spec.changes import parse_changes
+from blklab.spec.experiment import Conditions
 from blklab.spec.guest import GuestOptions
+from blklab.spec.machines import load_machine
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import parse_scheduler_choice, parse_scheduler_choices
 from blklab.spec.targets import parse_target
@@ -23,6 +26,7 @@ PAIR = (
     "[global]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\ntime_based\nruntime=6s\nsize=1g\n"
     "[a]\n[b]\n"
 )
+SEQUENTIAL = PAIR.replace("rw=randread\nbs=4k", "rw=read\nbs=64k").replace("iodepth=8", "iodepth=2")
 IN_GROUPS = PAIR.replace("[a]\n", "[a]\ncgroup=a\n") + "cgroup=b\n"
 HALF = 3_000_000_000
 AGREEMENT = 0.04
@@ -35,7 +39,14 @@ def _run(backend: str, scheduler: str, jobs: str, changes: Sequence[str], seed: 
     choice = parse_scheduler_choice(scheduler)
     workload = parse_workload(jobs, name="jobs", source="jobs.fio")
     key = CellKey(block=0, sequence=0, position=0, workload="jobs", scheduler=choice.label, seed=seed)
-    options = SessionOptions(run_id="test", changes=parse_changes(changes), arrangement="fixed")
+    table = BACKEND.default_machine(Conditions(), [None])
+    options = SessionOptions(
+        run_id="test",
+        changes=parse_changes(changes),
+        arrangement="fixed",
+        cgroups={"a": {"io.bfq.weight": "300"}} if "cgroup=a" in jobs else {},
+        machine=load_machine(table),
+    )
     with module.BACKEND.open(parse_target(f"{backend}:hdd-7200"), options) as session:
         session.check([choice], [workload])
         sample: RunSample = session.run(Cell(key, choice, workload))
@@ -48,14 +59,14 @@ def _ios(jobs: Sequence[JobSample]) -> dict[str, int]:
 
 
 CELLS = [
-    # The first half is alike; in the second the change shows: a's part of the I/Os, or the I/Os over before.
-    ("bfq:low_latency=0", PAIR, "3s a: ionice=be/0"),
-    ("bfq:low_latency=0", IN_GROUPS, "3s a: io.bfq.weight=500"),
-    ("bfq:low_latency=0", PAIR, "3s slice_idle=0"),
+    # In the second half the change shows: in a's part of the I/Os, or in their number.
+    ("bfq:low_latency=0", SEQUENTIAL, "3s a: ionice=be/0"),
+    ("bfq:low_latency=0", IN_GROUPS, "3s a: io.bfq.weight=50"),
+    ("bfq:low_latency=0", SEQUENTIAL, "3s slice_idle=0"),
     ("mq-deadline", PAIR, "3s b: ionice=idle"),
     ("mq-deadline", PAIR, "3s nr_requests=4"),
     ("none", IN_GROUPS, "3s a: io.max=riops=30"),
-    ("none", PAIR, "3s scheduler=bfq:slice_idle=0"),
+    ("none", IN_GROUPS, "3s scheduler=bfq"),
 ]
 
 
