@@ -7,7 +7,7 @@ import click
 from blklab.backends import Workers
 from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.judgement_progress import JudgementDisplay
-from blklab.cli.options import cluster_option, json_option
+from blklab.cli.options import cluster_option, json_option, junit_option
 from blklab.cli.output import console_out, print_error, require_writable, write_text
 from blklab.errors import (
     BlklabError,
@@ -21,9 +21,11 @@ from blklab.errors import (
 from blklab.execution.judgement.building import build_patched, build_source
 from blklab.execution.judgement.document import JudgementDocument
 from blklab.execution.judgement.judge import Judgement, judge
+from blklab.execution.judgement.junit import judgement_suite
 from blklab.execution.judgement.page import page_of
 from blklab.execution.judgement.questions import RUNTIME_NS
 from blklab.guests.kernels.names import DEFAULT_NAME
+from blklab.report.monitoring.junit import junit_xml
 
 BISECT_SKIP = 125
 """`git bisect run` leaves a commit out that exits with this."""
@@ -62,6 +64,7 @@ disks_option = click.option(
 )
 @cluster_option
 @json_option
+@junit_option
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 def command(
     *,
@@ -73,6 +76,7 @@ def command(
     for_bisect: bool,
     workers: Workers,
     json_file: str | None,
+    junit_file: str | None,
     quiet: bool,
 ) -> int:
     """Judge a change to the kernel by a fixed set of questions in virtual time.
@@ -80,7 +84,7 @@ def command(
     Each question is a load on a modelled disk under a scheduler, and every job of it is judged apart. The
     same change gives the same bytes everywhere. Exits with 8 if it is slower for anyone, or fails.
     """
-    require_writable(output, json_file)
+    require_writable(output, json_file, junit_file)
     try:
         base, other = _kernels(kernels, patches, source, quiet=quiet)
         with JudgementDisplay(quiet=quiet) as display:
@@ -91,7 +95,9 @@ def command(
         print_error(error.message, error.hint)
         unbuildable = (KernelBuildError, KernelLacksError, KernelSourceError, PatchError)
         return BISECT_SKIP if isinstance(error, unbuildable) else BISECT_STOP + error.exit_code
-    _show(judgement, output, json_file)
+    if junit_file is not None:
+        write_text(junit_file, junit_xml([judgement_suite(judgement)]))
+    _show(judgement, output, json_file, prints="-" not in (output, json_file, junit_file))
     if for_bisect:
         return int(judgement.worse)
     return ExitCode.SLOWER if judgement.worse else ExitCode.OK
@@ -113,12 +119,12 @@ def _kernels(kernels: str, patches: tuple[str, ...], source: str | None, *, quie
         return base, build_patched(base, patches, display)
 
 
-def _show(judgement: Judgement, output: str | None, json_file: str | None) -> None:
+def _show(judgement: Judgement, output: str | None, json_file: str | None, *, prints: bool) -> None:
     page = page_of(judgement)
     if output is not None:
         write_text(output, page)
     if json_file is not None:
         document = JudgementDocument.of(judgement)
         write_text(json_file, document.model_dump_json(by_alias=True, indent=1) + "\n")
-    if json_file != "-" and output != "-":
+    if prints:
         console_out().print(page, end="", markup=False, highlight=False, soft_wrap=True)
