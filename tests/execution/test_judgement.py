@@ -14,7 +14,7 @@ from blklab.execution.judgement.document import JudgementDocument, outcome_of
 from blklab.execution.judgement.judge import Judgement
 from blklab.execution.judgement.junit import judgement_suite
 from blklab.execution.judgement.page import page_of
-from blklab.execution.judgement.questions import LOADS, RUNTIME_NS, SCHEDULERS, Question, questions_on
+from blklab.execution.judgement.questions import LOADS, RUNTIME_NS, SCHEDULERS, Question, Scope
 from blklab.guests.kernels.build_record import BuildRecord
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample
@@ -108,10 +108,19 @@ def test_chance_alone_is_rarely_taken_for_a_difference() -> None:
 
 
 def test_questions_are_valid_and_distinct() -> None:
-    asked = [question for disk in RUNTIME_NS for question in questions_on(disk)]
+    asked = [question for asked in Scope().questions(SCHEDULERS).values() for question in asked]
     assert len(set(asked)) == len(asked) == len(RUNTIME_NS) * len(SCHEDULERS) * len(LOADS)
     for name, text in LOADS.items():
         assert parse_workload(text, name=name, source=f"{name}.fio").jobs
+
+
+def test_a_scope_narrows_the_questions_and_changes_none() -> None:
+    every = Scope().questions(SCHEDULERS)
+    narrow = Scope(disks=("ssd-sata",), schedulers=("bfq", "kyber"), loads=("mixed", "streams"))
+    asked = narrow.questions(SCHEDULERS)
+    assert list(asked) == ["ssd-sata"] and len(asked["ssd-sata"]) == 4
+    assert set(asked["ssd-sata"]) < set(every["ssd-sata"])
+    assert narrow.questions(("none", "mq-deadline")) == {"ssd-sata": []}
 
 
 @pytest.fixture
@@ -130,7 +139,7 @@ def judgement_of(tmp_path: Path) -> Callable[..., Judgement]:
         return KernelBuild(name, tmp_path, record)
 
     def judged(*effects: float) -> Judgement:
-        asked = questions_on("hdd-7200")
+        asked = Scope().questions(SCHEDULERS)["hdd-7200"]
         runs = {question: pairs(effect) for question, effect in zip(asked, effects, strict=False)}
         return Judgement(
             1, kernel("base"), kernel("other"), "ordinary", tuple(asked), tuple(answers_to(runs))

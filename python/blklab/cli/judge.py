@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from blklab.backends import Workers
@@ -23,7 +27,7 @@ from blklab.execution.judgement.document import JudgementDocument
 from blklab.execution.judgement.judge import Judgement, judge
 from blklab.execution.judgement.junit import judgement_suite
 from blklab.execution.judgement.page import page_of
-from blklab.execution.judgement.questions import RUNTIME_NS
+from blklab.execution.judgement.questions import LOADS, RUNTIME_NS, SCHEDULERS, Scope
 from blklab.guests.kernels.names import DEFAULT_NAME
 from blklab.report.monitoring.junit import junit_xml
 
@@ -32,13 +36,39 @@ BISECT_SKIP = 125
 BISECT_STOP = 128
 """`git bisect run` stops at this and above."""
 
-disks_option = click.option(
-    "--disk",
-    "disks",
-    type=click.Choice(list(RUNTIME_NS)),
-    multiple=True,
-    help="Ask only about this modelled disk. Repeatable. Default: all.",
+_SCOPE = (
+    ("--disk", "disks", RUNTIME_NS, "about this modelled disk"),
+    ("--scheduler", "schedulers", SCHEDULERS, "about this scheduler"),
+    ("--load", "loads", LOADS, "with this load"),
 )
+
+
+def scope_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Adds the options that narrow a judgement; the command gets the argument `scope`."""
+
+    @functools.wraps(command)
+    def with_scope(
+        *,
+        disks: tuple[str, ...],
+        schedulers: tuple[str, ...],
+        loads: tuple[str, ...],
+        machine: str | None,
+        **others: Any,
+    ) -> int:
+        return command(scope=Scope(disks, schedulers, loads, machine), **others)
+
+    with_machine = click.option(
+        "--machine",
+        metavar="NAME|FILE",
+        help="Cost table of the guests' processor, such as zero-cpu-time. Default: ordinary where both "
+        "kernels can take one.",
+    )
+    decorated = with_machine(with_scope)
+    for flag, name, choices, what in reversed(_SCOPE):
+        help_text = f"Ask only {what}. Repeatable. Default: all."
+        option = click.option(flag, name, type=click.Choice(list(choices)), multiple=True, help=help_text)
+        decorated = option(decorated)
+    return decorated
 
 
 @click.command(name="judge")
@@ -51,10 +81,14 @@ disks_option = click.option(
     help="Guest kernel to compare with, and the one to judge.",
 )
 @click.option(
-    "--patch", "patches", metavar="FILE", multiple=True, help="Judge BASE with this patch. Repeatable."
+    "--patch",
+    "patches",
+    metavar="FILE",
+    multiple=True,
+    help="Judge BASE with this patch, mailbox or folder of patches. Repeatable.",
 )
 @click.option("--source", metavar="DIR", help="Judge this source tree as it is now, against BASE.")
-@disks_option
+@scope_options
 @click.option("--output", metavar="FILE", help="Write the page to FILE too, to attach to a mail.")
 @click.option(
     "--bisect",
@@ -71,7 +105,7 @@ def command(
     kernels: str,
     patches: tuple[str, ...],
     source: str | None,
-    disks: tuple[str, ...],
+    scope: Scope,
     output: str | None,
     for_bisect: bool,
     workers: Workers,
@@ -88,7 +122,7 @@ def command(
     try:
         base, other = _kernels(kernels, patches, source, quiet=quiet)
         with JudgementDisplay(quiet=quiet) as display:
-            judgement = judge(base, other, display, disks or tuple(RUNTIME_NS), workers=workers)
+            judgement = judge(base, other, display, scope, workers=workers)
     except BlklabError as error:
         if not for_bisect:
             raise
