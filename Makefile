@@ -18,7 +18,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null
 
 .PHONY: help
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # ---- what every other target needs -------------------------------------------------------------------------
 
@@ -42,7 +42,7 @@ $(STAMPS)/core: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python
 	scripts/with-progress core "Compiling the simulator" $(VENV)/bin/maturin develop --release
 	@touch $@
 
-$(STAMPS)/guest: $(RUST_SOURCES) scripts/build-guest $(STAMPS)/core
+$(STAMPS)/guest: $(RUST_SOURCES) scripts/build-guest scripts/cross-compile.bash $(STAMPS)/core
 	@scripts/with-progress guest "Compiling the guests' program" scripts/build-guest
 	@touch $@
 
@@ -69,15 +69,7 @@ test: $(STAMPS)/system-test $(STAMPS)/playground lint types contract rust-test k
 
 .PHONY: test-all
 test-all: $(STAMPS)/system-test $(STAMPS)/playground lint types contract rust-test kernel ## The same with the slow suites
-	$(call pytest,)
-
-# Tests that change settings of the machine run alone, one after the other; the rest on all processors.
-define pytest
-	status=0; \
-	$(PYTHON) -m pytest --numprocesses auto --dist loadfile -m "not root$(1)" || status=$$?; \
-	$(PYTHON) -m pytest -m "root$(1)" || status=$$?; \
-	exit $$status
-endef
+	VENV=$(VENV) scripts/python-tests
 
 # ---- single checks ----------------------------------------------------------------------------------
 
@@ -107,7 +99,7 @@ rust-test: build ## Tests of the Rust crates
 
 .PHONY: python-test
 python-test: build $(STAMPS)/playground ## Tests of the Python package
-	$(call pytest, and not slow)
+	VENV=$(VENV) scripts/python-tests quick
 
 .PHONY: stress-test
 stress-test: $(STAMPS)/system-test $(STAMPS)/playground build kernel ## ROUNDS (10) of the tests beside heavy load and other programs' disks; TESTS narrows
@@ -147,13 +139,25 @@ reference: build ## Man pages and shell completion, in packaging/data/share
 wheel: reference $(STAMPS)/playground ## A package with everything in it, in dist
 	$(WITH_RUST) $(VENV)/bin/maturin build --release --quiet --out dist
 
+.PHONY: wheel-arm64
+wheel-arm64: $(STAMPS)/system-arm64 reference $(STAMPS)/bpf $(STAMPS)/playground ## The same for Linux on arm64, compiled on this machine, in dist
+	@scripts/with-progress wheel-arm64 "Compiling the wheel for arm64" scripts/build-wheel-arm64 dist
+
+.PHONY: try-wheel
+try-wheel: wheel ## Install the wheel in fresh environments of every Python from 3.10 here, and with pipx, and run it
+	scripts/try-wheel "$$(ls -t dist/*_$$(uname -m).whl | head -n 1)"
+
+.PHONY: try-wheel-arm64
+try-wheel-arm64: wheel-arm64 ## Install the wheel for arm64 in a Debian for arm64 under qemu-user, and run it
+	scripts/try-wheel-in-debian "$$(ls -t dist/*_aarch64.whl | head -n 1)" trixie arm64
+
 .PHONY: sdist
 sdist: reference ## A source distribution, in dist
 	$(WITH_RUST) $(VENV)/bin/maturin sdist --quiet --out dist
 
 .PHONY: deb
 deb: wheel ## A Debian package for Debian 13 or later, in dist
-	scripts/build-deb "$$(ls -t dist/*.whl | head -n 1)" dist
+	scripts/build-deb "$$(ls -t dist/*_$$(uname -m).whl | head -n 1)" dist
 
 .PHONY: site
 site: build $(STAMPS)/playground ## The documentation as a site, in site

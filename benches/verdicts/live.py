@@ -114,18 +114,34 @@ class Brake:
     part: float
     in_force: str = ""
     over: threading.Event = field(default_factory=threading.Event)
+    slowed_s: float = 0.0
+    """Time of the slowed arm's turns so far."""
+    stopped_s: float = 0.0
+    """Of that, the time for which fio was stopped."""
 
     def run(self) -> None:
         """Until `over`."""
         while not self.over.is_set():
-            if self.in_force != SLOWED:
+            if self.in_force == SLOWED:
+                self._slow_a_turn(fio_processes())
+            else:
                 time.sleep(PERIOD_S / 8)
+
+    def _slow_a_turn(self, processes: Sequence[int]) -> None:
+        """Stops for what is due, so that a stop that lasted too long is followed by shorter ones."""
+        before_s = self.slowed_s
+        began_s = time.monotonic()
+        while self.in_force == SLOWED and not self.over.is_set():
+            time.sleep(PERIOD_S / 2)
+            self.slowed_s = before_s + time.monotonic() - began_s
+            due_s = self.part * self.slowed_s - self.stopped_s
+            if due_s < self.part * PERIOD_S / 4:
                 continue
-            processes = fio_processes()
+            stop_s = time.monotonic()
             _signal(processes, signal.SIGSTOP)
-            time.sleep(self.part * PERIOD_S)
+            time.sleep(due_s)
             _signal(processes, signal.SIGCONT)
-            time.sleep((1 - self.part) * PERIOD_S)
+            self.stopped_s += time.monotonic() - stop_s
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -146,6 +162,11 @@ class Brake:
         finally:
             self.over.set()
             thread.join()
+
+    @property
+    def share(self) -> float:
+        """The part of the slowed arm's turns for which fio was stopped."""
+        return self.stopped_s / self.slowed_s if self.slowed_s else 0.0
 
 
 def fio_processes() -> list[int]:
@@ -185,21 +206,27 @@ def power(given: argparse.Namespace, store: Store) -> None:
     for percent in given.differences.split(","):
         found: list[bool] = []
         ratios: list[float] = []
+        shares: list[float] = []
         for number in range(given.comparisons):
             workload = given.workload[number % len(given.workload)]
-            with Brake(float(percent) / 100).working():
+            brake = Brake(float(percent) / 100)
+            with brake.working():
                 answer = ask(
                     store, given.target, workload, "first=none,second=none", given.budget,
                     given.seed + number, given.design,
                 )  # fmt: skip
             verdict, pair = answer.analysis.verdict, answer.pair
             found.append(verdict.status == "best" and verdict.best == ["first"])
+            shares.append(brake.share)
             if pair is not None:
                 ratios.append(pair.ratio)
-            console.print(f"{percent:>3s} % {number + 1:3d} {workload:20s} {answer.line()}", markup=False)
+            console.print(
+                f"{percent:>3s} % {number + 1:3d} {workload:20s} {answer.line()}, stopped {brake.share:.1%}",
+                markup=False,
+            )
         console.print(
-            f"stopped {percent} % of the time: found in {sum(found)} of {len(found)},"
-            f" median ratio {median(ratios):.3f}",
+            f"stopped {percent} % of the time (really {median(shares):.1%}): found in {sum(found)} of"
+            f" {len(found)}, median ratio {median(ratios):.3f}",
             markup=False,
         )
 

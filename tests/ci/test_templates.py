@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,35 @@ def test_the_action_fails_with_its_command(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "no-such-disk" in ended.stderr
     assert not (tmp_path / "output").exists()
+
+
+def test_the_action_reports_what_is_slower_than_its_baseline(tmp_path: Path) -> None:
+    store = ["--store", str(tmp_path / "baseline.sqlite")]
+    options = "-w 'my reads.fio' -s none,mq-deadline --blocks 3"
+    (tmp_path / "my reads.fio").write_text(JOB)
+    command = [sys.executable, "-m", "blklab", "compare", "sim:fixed,latency=200us,depth=4", "-q", *store]
+    subprocess.run([*command, *shlex.split(options)], cwd=tmp_path, capture_output=True, check=True)
+    arguments = f"sim:fixed,latency=300us,depth=4 {options} --against latest {shlex.join(store)}"
+    ended = run_action(tmp_path, "compare", arguments)
+    assert ended.returncode == 8, ended.stderr
+    assert "is slower in 2 of 2 comparisons" in (tmp_path / "summary").read_text()
+    assert "verdict=" in (tmp_path / "output").read_text()
+    assert "<failure" in (tmp_path / "report folder" / "junit.xml").read_text()
+
+
+@pytest.mark.parametrize("service", ["github", "gitlab"])
+def test_a_patch_can_be_judged(tmp_path: Path, service: str) -> None:
+    """The templates' options are those of the command, which then misses a kernel."""
+    arguments = "--kernel no-such-kernel,another"
+    if service == "github":
+        ended = run_action(tmp_path, "judge", arguments)
+    else:
+        job = yaml.safe_load(GITLAB.read_text())[".blklab"]
+        variables = {**job["variables"], "BLKLAB_COMMAND": "judge", "BLKLAB_ARGUMENTS": arguments}
+        ended = run_script(["sh", "-ec"], "\n".join(job["script"]), tmp_path, **variables)
+    assert ended.returncode != 0
+    assert "no-such-kernel" in ended.stderr, ended.stderr
+    assert "ption" not in ended.stderr
 
 
 def test_gitlab_s_job_keeps_the_report(tmp_path: Path) -> None:

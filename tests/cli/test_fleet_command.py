@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -187,8 +188,17 @@ def test_compare_against_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run(again) == ExitCode.OK
     assert "is equal within 2 % in all of 2 comparisons" in capsys.readouterr().out
     slow = ["compare", "sim:fixed,latency=300us,depth=4", *options, "--against", "latest"]
-    assert run([*slow, "--json", str(tmp_path / "a.json")]) == ExitCode.SLOWER
+    junit = tmp_path / "junit.xml"
+    written = ["--json", str(tmp_path / "a.json"), "--junit", str(junit)]
+    assert run([*slow, *written]) == ExitCode.SLOWER
     shown = capsys.readouterr().out
+    comparison, change = ET.parse(junit).getroot()  # noqa: S314 - our own
+    assert comparison.get("failures") == "0"
+    assert (change.get("tests"), change.get("failures")) == ("2", "2")
+    assert [case.get("name", "").split(" of ")[1] for case in change.iter("testcase")] == [
+        f"{name} under {Path(job).stem} is not worse" for name in ("none", "bfq")
+    ]
+    assert "slower" in str(change.findall(".//failure")[0].get("message"))
     assert "is slower in 2 of 2 comparisons" in shown
     assert "latency=300us" in " ".join(shown.split())
     assert run(["compare", "sim:fixed", *options, "--against", "nobody"]) == ExitCode.USAGE

@@ -19,9 +19,9 @@ from blklab.cli.reference import experiments
 from blklab.cli.reference.completion import bash, fish, zsh
 from blklab.cli.reference.manual import manual_pages
 from blklab.errors import SpecError
+from blklab.quantities.units import exact_duration
 from blklab.report.summary.reproduce import repeat_command
 from blklab.spec.experiment import OPTIONS, ExperimentSpec, option_named
-from blklab.spec.forms import exact_duration
 from blklab.spec.goals import parse_goal
 from blklab.spec.machines import shipped_machines
 from blklab.spec.options import Option, Use
@@ -68,6 +68,18 @@ WRITTEN: dict[str, st.SearchStrategy[Any]] = {
     "runtime": st.integers(1, 10**15).map(exact_duration),
     "queue": SETTINGS,
     "cgroups": st.dictionaries(st.sampled_from(["/", "batch"]), SETTINGS, min_size=1),
+    "change": st.lists(
+        st.sampled_from(
+            [
+                "10s reader: ionice=rt/4",
+                "2s batch: io.weight=50",
+                "3s nr_requests=32",
+                "3s scheduler=bfq:slice_idle=0",
+            ]
+        ),
+        min_size=1,
+        unique=True,
+    ),
     "precondition": st.booleans(),
     "allow_writes": st.booleans(),
     "machine": st.sampled_from(list(shipped_machines())),

@@ -5,17 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from blklab.execution.judgement.answers import Answer, answers_to
 from blklab.execution.judgement.document import JudgementDocument, outcome_of
 from blklab.execution.judgement.judge import Judgement
+from blklab.execution.judgement.junit import judgement_suite
 from blklab.execution.judgement.page import page_of
-from blklab.execution.judgement.questions import LOADS, RUNTIME_NS, SCHEDULERS, Question, questions_on
+from blklab.execution.judgement.questions import LOADS, RUNTIME_NS, SCHEDULERS, Question, Scope
 from blklab.guests.kernels.build_record import BuildRecord
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample
+from blklab.report.monitoring.junit import junit_xml
 from blklab.spec.plan import CellKey
 from blklab.spec.workloads import parse_workload
 
@@ -105,10 +108,19 @@ def test_chance_alone_is_rarely_taken_for_a_difference() -> None:
 
 
 def test_questions_are_valid_and_distinct() -> None:
-    asked = [question for disk in RUNTIME_NS for question in questions_on(disk)]
+    asked = [question for asked in Scope().questions(SCHEDULERS).values() for question in asked]
     assert len(set(asked)) == len(asked) == len(RUNTIME_NS) * len(SCHEDULERS) * len(LOADS)
     for name, text in LOADS.items():
         assert parse_workload(text, name=name, source=f"{name}.fio").jobs
+
+
+def test_a_scope_narrows_the_questions_and_changes_none() -> None:
+    every = Scope().questions(SCHEDULERS)
+    narrow = Scope(disks=("ssd-sata",), schedulers=("bfq", "kyber"), loads=("mixed", "streams"))
+    asked = narrow.questions(SCHEDULERS)
+    assert list(asked) == ["ssd-sata"] and len(asked["ssd-sata"]) == 4
+    assert set(asked["ssd-sata"]) < set(every["ssd-sata"])
+    assert narrow.questions(("none", "mq-deadline")) == {"ssd-sata": []}
 
 
 @pytest.fixture
@@ -127,7 +139,7 @@ def judgement_of(tmp_path: Path) -> Callable[..., Judgement]:
         return KernelBuild(name, tmp_path, record)
 
     def judged(*effects: float) -> Judgement:
-        asked = questions_on("hdd-7200")
+        asked = Scope().questions(SCHEDULERS)["hdd-7200"]
         runs = {question: pairs(effect) for question, effect in zip(asked, effects, strict=False)}
         return Judgement(
             1, kernel("base"), kernel("other"), "ordinary", tuple(asked), tuple(answers_to(runs))
@@ -163,3 +175,14 @@ def test_page_and_document_repeat_and_name_the_worst_first(judgement_of: Callabl
     assert max(map(len, page.splitlines())) <= 110
     first, second = (JudgementDocument.of(judgement_of(1.2, 0.8)).model_dump_json() for _ in range(2))
     assert first == second
+
+
+def test_junit_has_a_statement_for_each_question(judgement_of: Callable[..., Judgement]) -> None:
+    judgement = judgement_of(1.2, 0.8)
+    text = junit_xml([judgement_suite(judgement)])
+    assert text == junit_xml([judgement_suite(judgement_of(1.2, 0.8))])
+    (suite,) = ET.fromstring(text)  # noqa: S314 - our own
+    assert (suite.get("tests"), suite.get("failures")) == (str(len(judgement.asked)), "1")
+    (failed,) = (case for case in suite.iter("testcase") if case.find("failure") is not None)
+    assert failed.get("name") == f"{judgement.asked[1]} is not slower"
+    assert "slower: " in str(failed.find("failure").get("message"))  # type: ignore[union-attr]

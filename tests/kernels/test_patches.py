@@ -127,7 +127,8 @@ def test_a_missing_patch_names_those_that_ship() -> None:
 
 
 def test_every_shipped_patch_says_what_it_shows() -> None:
-    assert set(shipped_patches()) == {"kyber-busy-wait", "mq-deadline-wrap"}
+    mending = {"bfq-idle-time", "io-max-fraction", "iocost-whole-device"}
+    assert set(shipped_patches()) == {"kyber-busy-wait", "mq-deadline-wrap"} | mending
     for name, path in shipped_patches().items():
         assert path.parent.name == name
         assert "SPDX-License-Identifier: GPL-2.0" in path.read_text()

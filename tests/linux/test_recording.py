@@ -224,18 +224,19 @@ def test_root_without_capabilities_is_told(disk: Disk, capture: str, tmp_path: P
 
 @pytest.mark.root
 def test_restore_removes_the_instance_of_a_killed_recording(
-    disk: Disk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    disk: Disk, state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = _instances()
     command = [sys.executable, "-m", "blklab", "record", str(disk.dev_path), "--capture", "tracefs"]
     file = tmp_path / "x.blkrecord"
     with subprocess.Popen([*command, "--output", str(file)], stderr=subprocess.DEVNULL) as recorder:
-        wait_until(file.exists, "the recording begins", process=recorder)
-        (own,) = (name for name in _instances() if name.split("-")[1] == str(recorder.pid))
-        assert run(["restore"]) == ExitCode.OK
-        assert own in _instances(), "a living recorder keeps its instance"
-        recorder.kill()
-        recorder.wait()
+        try:
+            wait_until(file.exists, "the recording begins", process=recorder)
+            (own,) = (name for name in _instances() if name.split("-")[1] == str(recorder.pid))
+            assert run(["restore"]) == ExitCode.OK
+            assert own in _instances(), "a living recorder keeps its instance"
+        finally:
+            recorder.kill()
     assert own in _instances()
     capsys.readouterr()
     finding = next(finding for finding in doctor.examine() if finding.subject == "killed recordings")

@@ -65,9 +65,13 @@ def test_a_failed_run_has_no_values() -> None:
 
 
 def test_a_missing_library_is_named(comparison: blklab.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    for library, convert in (("pandas", comparison.to_pandas), ("polars", comparison.to_polars)):
+    for library, convert in (
+        ("pandas", comparison.to_pandas),
+        ("polars", comparison.to_polars),
+        ("altair", comparison.interactive),
+    ):
         monkeypatch.setitem(sys.modules, library, None)
-        with pytest.raises(MissingToolError, match=library) as raised:
+        with pytest.raises(MissingToolError, match=f"(?i){library}") as raised:
             convert()
         assert raised.value.hint == f"pip install 'blklab[{library}]'"
 
@@ -93,6 +97,23 @@ def test_charts_are_pictures_of_their_own(comparison: blklab.Comparison) -> None
         assert all(math.isfinite(float(number)) for number in root.attrib["viewBox"].split())
         bundle = chart._repr_mimebundle_(include=None, exclude=None)
         assert bundle == {"image/svg+xml": chart.svg, "text/plain": chart.description}
+
+
+def test_an_interactive_chart_has_the_values(comparison: blklab.Comparison) -> None:
+    pytest.importorskip("altair", reason="needs Altair (blklab[altair])")
+    workload = comparison.record.spec.workloads[0].name
+    for metric in (None, "latency_p99"):
+        # Altair checks the document by Vega-Lite's schema.
+        means, runs = comparison.interactive(workload, metric).to_dict()["vconcat"]
+        wanted = metric or next(one.metric for one in comparison.document.verdicts if one.decides)
+        assert [row["mean"] for row in means["data"]["values"]] == [
+            one.mean for one in comparison.document.results if one.metric == wanted
+        ]
+        assert [row["value"] for row in runs["data"]["values"]] == comparison.table("runs")[wanted].values
+    with pytest.raises(UnknownNameError, match="no values of speed"):
+        comparison.interactive(metric="speed")
+    with pytest.raises(UnknownNameError, match="no workload 'other'"):
+        comparison.interactive("other")
 
 
 def test_hostile_names_stay_text() -> None:

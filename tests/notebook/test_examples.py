@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 300
 def test_the_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbformat = pytest.importorskip("nbformat", reason="needs nbformat")
     nbclient = pytest.importorskip("nbclient", reason="needs nbclient")
-    for library in ("ipykernel", "pandas", "polars"):
+    for library in ("altair", "ipykernel", "pandas", "polars"):
         pytest.importorskip(library, reason=f"needs {library}")
     # The kernel's own settings and history must not come from, or go to, the user's home.
     for variable in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):

@@ -19,6 +19,9 @@ NAME = "blklab-1.2.3"
 LEFT_OUT = {"blkguest", Path(_core.__file__).name}
 """The guests' program is not needed here; the compiled core is added from where it is."""
 
+_OF_THE_TEST = "uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball"
+"""Tags that stand for this test only, whose package is not compressed, to be quick."""
+
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -78,7 +81,7 @@ def test_lintian_finds_nothing(package: Path) -> None:
     if shutil.which("lintian") is None:
         pytest.skip("lintian is not installed")
     checked = subprocess.run(
-        ["lintian", "--allow-root", "--fail-on", "error,warning", package],
+        ["lintian", "--allow-root", "--fail-on", "error,warning", "--suppress-tags", _OF_THE_TEST, package],
         capture_output=True,
         text=True,
         check=False,

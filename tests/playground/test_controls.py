@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from playground_page import TWO_READERS, Playground
@@ -44,34 +47,70 @@ BUTTONS = {
 }
 
 ELSEWHERE = {
-    "test_lessons.py": {"lesson", "lesson.check", "lesson.next", "lesson.close"},
-    "test_exported_jobs.py": {
-        "export.target",
-        "export.size",
-        "export.save",
-        "export.line",
-        "export.jobs",
-        "link",
+    "test_lessons.py": {
+        "lesson": "lesson-{",
+        "lesson.check": "lesson-check",
+        "lesson.next": "lesson-next",
+        "lesson.close": "lesson-close",
     },
-    "test_own_scheduler.py": {"own.example", "own.seconds", "own.code", "own.race", "own.stop"},
-    "test_playback.py": {"play", "step", "restart", "speed", "back"},
+    "test_exported_jobs.py": {
+        "export.target": "export-target",
+        "export.size": "export-size",
+        "export.save": "save-jobs",
+        "export.line": "copy-line",
+        "export.jobs": "copy-jobs",
+        "link": "copy-link",
+    },
+    "test_own_scheduler.py": {
+        "own.example": "own-example",
+        "own.seconds": "own-seconds",
+        "own.code": "own-code",
+        "own.race": "own-race",
+        "own.stop": "own-stop",
+    },
+    "test_playback.py": {
+        "play": "play",
+        "step": "step",
+        "restart": "restart",
+        "speed": "speed",
+        "back": "back",
+    },
 }
-"""Controls that other files of tests use."""
+"""Controls that other files of tests use, and the element's id there."""
+
+SET_UPS = (
+    _TASK,
+    "#device=nvme-tlc&scheduler=none&scheduler=kyber&task=one,randread&machine=ordinary&dispatch-wait=5",
+    "#device=hdd-7200&scheduler=cfq&scheduler=anticipatory&task=one,write,buffered:1&group=a,10&sharing=ioband",
+)
+"""Set-ups that bring out every control there is."""
 
 
 def test_every_control_is_used_by_a_test(playground: Playground) -> None:
-    playground.open(_TASK)
-    names = playground.evaluate(
-        "[...new Set([...document.querySelectorAll('[data-control]')].map((one) => one.dataset.control))]"
-    )
-    assert set(names) == FIELDS.keys() | BUTTONS.keys() | set().union(*ELSEWHERE.values())
-    # Nothing that can be operated is without a name.
-    assert (
-        playground.evaluate(
-            "document.querySelectorAll(':is(input,select,textarea,button):not([data-control])').length"
+    names: set[str] = set()
+    for link in SET_UPS:
+        playground.open(link)
+        names |= set(
+            playground.evaluate(
+                "[...document.querySelectorAll('[data-control]')].map((one) => one.dataset.control)"
+            )
         )
-        == 0
-    )
+        # Nothing that can be operated is without a name.
+        operable = "input,select,textarea,button,[contenteditable],[role=button],[role=slider]"
+        unnamed = f":is({operable}):not([data-control])"
+        assert playground.evaluate(f"document.querySelectorAll('{unnamed}').length") == 0
+    elsewhere: set[str] = set().union(*ELSEWHERE.values())
+    assert names == FIELDS.keys() | BUTTONS.keys() | elsewhere
+
+
+@pytest.mark.parametrize("file", ELSEWHERE)
+def test_a_control_named_here_is_operated_there(file: str) -> None:
+    text = (Path(__file__).parent / file).read_text("utf-8")
+    for control, identity in ELSEWHERE[file].items():
+        operated = re.search(
+            rf"""(click|set|_press)\(\s*f?["']{re.escape(identity)}|["']#?{re.escape(identity)}["']""", text
+        )
+        assert operated, f"{file} does not use {control}"
 
 
 @pytest.mark.parametrize("name", FIELDS)

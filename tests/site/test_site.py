@@ -120,6 +120,12 @@ def test_a_scene_runs_inside_its_page(site: Path, page: Page) -> None:
         lambda: page.evaluate("document.documentElement?.dataset.ready") is not None, "the scene is ready"
     )
     assert page.evaluate("playground.setup.device") == "nvme-tlc"
+    # Alone it has its lessons; in a frame, of which this file's tag is the sign, only the scene.
+    shown = "document.querySelector('nav').getClientRects().length > 0"
+    assert page.evaluate(shown)
+    page.evaluate("document.documentElement.dataset.embedded = ''")
+    assert not page.evaluate(shown)
+    assert page.evaluate("document.querySelectorAll('.lane canvas.stage').length") == 2
     assert page.errors == []
 
 

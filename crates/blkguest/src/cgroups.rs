@@ -9,6 +9,7 @@ use std::fs;
 use blksim::block::cgroup::{COST_MODEL, COST_QOS, Cgroups, MAX};
 use blksim::core::error::ErrorKind;
 use blksim::core::params::Param;
+use blksim::live::change::Change;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
@@ -28,7 +29,7 @@ const BY_DEVICE: &[(&str, &[Param])] = &[
 const WEIGHTS: &[(&str, u64)] = &[("io.bfq.weight", 1000), ("io.weight", 10_000)];
 
 /// The groups of a run.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Groups {
     /// Attributes that were set, by group.
     written: Vec<(String, String)>,
@@ -39,7 +40,9 @@ impl Groups {
     pub fn create(request: &Request, disks: &[Disk]) -> Result<Self, Failure> {
         let setup = &request.setup;
         let named = request.jobs.iter().any(|job| job.cgroup.is_some());
-        if setup.cgroups.is_empty() && !named {
+        let changed = request.changes.iter().flat_map(|planned| &planned.changes);
+        let changed = changed.into_iter().any(|(_, change)| matches!(change, Change::Group { .. }));
+        if setup.cgroups.is_empty() && !named && !changed {
             return Ok(Self::default());
         }
         // Names and tree are checked as in the simulator; the kernel judges the attributes.
@@ -58,10 +61,7 @@ impl Groups {
                 pass_on_control(&group.name)?;
             }
         }
-        let numbers = disks.iter().map(|disk| read_line(&format!("/sys/block/{}/dev", disk.name)));
-        let numbers = numbers
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| Failure::kernel("reading the disk's number", error))?;
+        let numbers = numbers_of(disks)?;
         let mut groups = Self::default();
         for (name, attributes) in &setup.cgroups {
             for (attribute, text) in attributes {
@@ -119,6 +119,18 @@ impl Groups {
         Ok(())
     }
 
+    /// Writes to an attribute of a group in use.
+    pub fn change(
+        &mut self,
+        (group, attribute, text): (&str, &str, &str),
+        disks: &[Disk],
+    ) -> Result<(), Failure> {
+        for value in values_for(attribute, text, &numbers_of(disks)?) {
+            self.set(group, attribute, &value)?;
+        }
+        Ok(())
+    }
+
     /// The attributes in force: group to attribute to file content.
     pub fn read(&self) -> Value {
         let mut found: Map<String, Value> = Map::new();
@@ -135,6 +147,14 @@ impl Groups {
 /// The file that a process writes to in order to join a group.
 pub fn processes_file(group: &str) -> String {
     format!("{}/cgroup.procs", folder(group))
+}
+
+/// The device numbers of disks, `MAJOR:MINOR`.
+fn numbers_of(disks: &[Disk]) -> Result<Vec<String>, Failure> {
+    let numbers = disks.iter().map(|disk| read_line(&format!("/sys/block/{}/dev", disk.name)));
+    numbers
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| Failure::kernel("reading the disk's number", error))
 }
 
 fn folder(group: &str) -> String {

@@ -124,7 +124,8 @@ fn replay(
                 seed: 0,
                 start_delay_ns: 0,
                 timing: Timing { device: None, call_ns: 0, bytes_per_second: 0 },
-                turns: None,
+                slots: None,
+                closes_slots: false,
                 beside_command: false,
                 group_file: job.cgroup.as_ref().and_then(group_file),
             });

@@ -9,6 +9,7 @@
 mod answer;
 mod array;
 mod cgroups;
+mod changes;
 mod clock;
 mod command;
 mod failure;

@@ -92,6 +92,16 @@ pub fn set_anew(disk: &Disk, setup: &Setup) -> Result<(), Failure> {
     set(disk, setup)
 }
 
+/// Sets attributes of the queue in use.
+pub fn set_queue(disk: &Disk, queue: &Given) -> Result<(), Failure> {
+    set_attributes(disk, queue).map(|_| ())
+}
+
+/// Sets tunables of the scheduler in force.
+pub fn retune(disk: &Disk, scheduler: &str, tunables: &Given) -> Result<(), Failure> {
+    set_tunables(disk, scheduler, tunables).map(|_| ())
+}
+
 /// Sets the scheduler again until its allocation hint is an existing tag. The kernel draws the hint at random
 /// for a new sbitmap (`init_alloc_hint` in `lib/sbitmap.c`, Linux 6.1), and draws again at the first request if
 /// the hint is beyond the depth, which cannot be observed. A guest's random numbers are the same in every run, so

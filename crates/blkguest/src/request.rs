@@ -5,8 +5,10 @@ use std::fs;
 use blksim::block::request::SECTOR_BYTES;
 use blksim::core::error::{ErrorKind, SimulationError};
 use blksim::devices::device::Facts;
+use blksim::live::planned::PlannedChanges;
 use blksim::simulate::{Setup, check_trims};
 use blksim::switchback::Switchback;
+use blksim::task::slots::SlotPlan;
 use blksim::workload::Job;
 use blksim::workload::layout::{Layout, lay_out};
 use blksim::workload::order::JobOrder;
@@ -75,6 +77,10 @@ pub struct Request {
     pub options: Options,
     /// The turns of schedulers; `None` if the only one stays.
     pub turns: Option<Switchback>,
+    /// The changes beneath the load; `None` if everything stays as it is.
+    pub changes: Option<PlannedChanges>,
+    /// Parts of the run that are recorded apart.
+    pub slots: Option<SlotPlan>,
     /// Profile of the disk, or of each member of the array.
     pub facts: Facts,
     pub array: Option<Array>,
@@ -111,9 +117,12 @@ impl Request {
             };
         let prepared =
             if command.is_some() { setup_with_optional_jobs(value)? } else { setup_of(value)? };
-        let (mut setup, turns) = (prepared.setup, prepared.switchback);
-        if let Some(turns) = &turns {
-            turns.check_times()?;
+        let (mut setup, turns, changes) = (prepared.setup, prepared.switchback, prepared.changes);
+        let phases = changes.as_ref().map(|changes| changes.phases.clone());
+        let slots = turns.as_ref().map(Switchback::slot_plan).or(phases);
+        let slots = slots.filter(|slots| !slots.times.is_empty());
+        if let Some(slots) = &slots {
+            slots.check()?;
         }
         let device = setup.profile.build(setup.seed)?;
         let mut facts = blksim::devices::device::Device::facts(&device).clone();
@@ -137,8 +146,19 @@ impl Request {
             return Err(Failure::of(ErrorKind::OutOfRange, "numjobs", message));
         }
         let layout = lay_out(&jobs, capacity_bytes, setup.arrangement)?;
-        let request =
-            Self { setup, options, turns, facts, array, capacity_bytes, jobs, command, layout };
+        let request = Self {
+            setup,
+            options,
+            turns,
+            changes,
+            slots,
+            facts,
+            array,
+            capacity_bytes,
+            jobs,
+            command,
+            layout,
+        };
         request.refuse_what_cannot_be()?;
         Ok(request)
     }
@@ -207,6 +227,10 @@ impl Request {
         }
         if self.turns.is_some() && self.options.generator == Load::Fio {
             return wrong("switchback", "fio does not record its I/O by slot".to_owned());
+        }
+        if self.changes.is_some() && self.options.generator == Load::Fio {
+            let message = "changes are planned for the guest's own load, not for fio's processes";
+            return wrong("changes", message.to_owned());
         }
         if self.options.filesystem.is_some() {
             let sized = |name: &Option<String>| {

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::answer::{self, Counters, Findings};
 use crate::cgroups::{self, Groups};
+use crate::changes::{self, Subjects};
 use crate::clock;
 use crate::command;
 use crate::failure::Failure;
@@ -90,6 +91,7 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
         queue::set_read_ahead(&disk, &setup.queue)?;
     }
     let groups = Groups::create(request, &disks)?;
+    let before_changes = request.changes.as_ref().map(|_| queue::read_all(&disks)).transpose()?;
     set_writeback(request)?;
     progress::report(&disks, shared)?;
     if let Some(kind) = request.options.filesystem {
@@ -110,8 +112,14 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     }
     let (records, slots, fio_exit_code) = match request.options.generator {
         Load::Blkguest => {
-            let (records, slots) =
-                run_clones(request, order, &disks, &disk, ring, &machine, shared)?;
+            let subjects = request.changes.as_ref().map(|_| Subjects {
+                request,
+                disks: &disks,
+                groups: groups.clone(),
+                processes: Vec::new(),
+            });
+            let grounds = Grounds { disks: &disks, disk: &disk, ring, machine: &machine, subjects };
+            let (records, slots) = run_clones(request, order, grounds, shared)?;
             (records, slots, None)
         }
         Load::Fio => {
@@ -122,11 +130,11 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
         }
     };
     let processors = setup.costly_processors().map(|_| processor_time::figures()).transpose()?;
-    if request.turns.is_some() {
+    if request.turns.is_some() || request.changes.is_some() {
         shared.wait_for(&shared.turns_taken, 1, || process::look(shared))?;
     }
     let findings = Findings {
-        in_force: queue::read_all(&disks)?,
+        in_force: before_changes.map_or_else(|| queue::read_all(&disks), Ok)?,
         cgroups: groups.read(),
         first_tag,
         memory_bytes,
@@ -143,23 +151,36 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     if request.turns.is_some() {
         answer["slots"] = switchback::answer(&slots)?;
     }
+    if request.changes.is_some() {
+        answer["changes_made_ns"] = changes::answer()?;
+        answer["phases"] = blksim_json::phases(&slots);
+    }
     if request.command.is_some() {
         answer["command"] = command::answer()?;
     }
     Ok(answer)
 }
 
-/// Runs all clones; returns the jobs' records, and those of each slot of a switchback.
+/// The disk that clones work on, and all that they need beside it.
+struct Grounds<'a> {
+    /// All disks of the guest.
+    disks: &'a [Disk],
+    disk: &'a Disk,
+    ring: Option<Ring>,
+    machine: &'a Values,
+    /// For planned changes, if there are any.
+    subjects: Option<Subjects<'a>>,
+}
+
+/// Runs all clones; returns the jobs' records, and those of each slot.
 fn run_clones(
     request: &Request,
     order: &JobOrder,
-    disks: &[Disk],
-    disk: &Disk,
-    ring: Option<Ring>,
-    machine: &Values,
+    grounds: Grounds,
     shared: SharedMemory,
 ) -> Result<(Vec<JobRecord>, Vec<SlotRecord>), Failure> {
     let setup = &request.setup;
+    let Grounds { disks, disk, ring, machine, subjects } = grounds;
     let virtual_time = request.options.time == TimeKind::Virtual;
     // These put tasks to sleep on timers of their own.
     let policies = ["io.cost.qos", "io.latency"];
@@ -173,6 +194,7 @@ fn run_clones(
                 && !slept_by_timers
                 && setup.costly_processors().is_none()
                 && request.turns.is_none()
+                && request.changes.is_none()
                 && request.array.is_none()
                 && request.options.filesystem.is_none()
         }),
@@ -208,7 +230,8 @@ fn run_clones(
                 seed: setup.seed,
                 start_delay_ns: delays_ns[clones.len()],
                 timing: timing(job.direct),
-                turns: request.turns.as_ref(),
+                slots: request.slots.as_ref(),
+                closes_slots: request.changes.is_some(),
                 beside_command: request.command.is_some(),
                 group_file: group_files[job_index].as_deref(),
             });
@@ -220,7 +243,7 @@ fn run_clones(
         let delay_ns = command.lead_ns + delays_ns[nr_clones];
         command::start(command, counted, delay_ns, setup.costly_processors().is_some(), shared)?;
     }
-    start_clones(request, disk, &clones, shared)?;
+    start_clones(request, disk, &clones, subjects, shared)?;
     if request.command.is_some() {
         wait_for_end(request, &shared.lines_ended, lines_ended + 1, shared)?;
     }
@@ -228,7 +251,7 @@ fn run_clones(
     let mut records: Vec<JobRecord> =
         request.jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect();
     let mut slots =
-        request.turns.as_ref().map_or_else(Vec::new, |turns| load::empty_slots(turns, &records));
+        request.slots.as_ref().map_or_else(Vec::new, |plan| load::empty_slots(plan, &records));
     let jobs = request
         .jobs
         .iter()
@@ -236,7 +259,7 @@ fn run_clones(
         .flat_map(|(index, job)| (0..job.numjobs).map(move |_| index));
     for (clone, job) in clones.iter().zip(jobs) {
         load::collect_record(clone.number, &mut records[job])?;
-        if request.turns.is_some() {
+        if request.slots.is_some() {
             load::collect_slots(clone.number, job, &mut slots)?;
         }
     }
@@ -265,17 +288,24 @@ fn start_clones(
     request: &Request,
     disk: &Disk,
     clones: &[JobProcess],
+    subjects: Option<Subjects>,
     shared: SharedMemory,
 ) -> Result<(), Failure> {
+    let mut processes = vec![Vec::new(); request.jobs.len()];
     for clone in clones {
         let file = clone.region.file as usize;
         let (path, start) = match request.options.filesystem {
             None => (disk.path(), 0),
             Some(_) => (filesystem::file_path(file), request.layout.files[file].start),
         };
-        process::spawn("a clone", shared, move || load::run_clone(clone, &path, start, shared))?;
+        let work = move || load::run_clone(clone, &path, start, shared);
+        processes[clone.job_index].push(process::spawn("a clone", shared, work)?);
         // One by one, so that they wait for the start in order.
         shared.wait_for(&shared.clones_ready, clone.number + 1, || process::look(shared))?;
+    }
+    if let (Some(subjects), Some(planned)) = (subjects, &request.changes) {
+        let subjects = Subjects { processes, ..subjects };
+        process::spawn("the changes", shared, || changes::make(subjects, planned, shared))?;
     }
     if let Some(table) = request.setup.costly_processors() {
         processor_time::begin(table)?;

@@ -15,6 +15,7 @@ mod waits;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blksim::core::error::Error;
+use blksim::live::LiveSimulation;
 use blksim_json as convert;
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -84,8 +85,11 @@ fn check_device(py: Python<'_>, toml_text: &str, source: &str) -> PyResult<Strin
 #[pyfunction]
 fn check_request(py: Python<'_>, request: &str) -> PyResult<String> {
     detached(py, || {
-        let setup = convert::partial_setup(request)?;
+        let convert::Partial { setup, changes } = convert::partial(request)?;
         let checked = blksim::simulate::check(&setup)?;
+        if let Some(changes) = &changes {
+            LiveSimulation::planned(&setup, changes)?;
+        }
         Ok(convert::checked(&setup, &checked))
     })
 }

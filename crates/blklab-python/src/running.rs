@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use blksim::core::error::Error;
+use blksim::live::LiveSimulation;
 use blksim::simulate::Simulation;
 use blksim::timeline::Timeline;
 use pyo3::prelude::*;
@@ -14,6 +15,7 @@ use pyo3::types::PyBytes;
 
 use crate::error;
 use blksim_json as convert;
+use serde_json::Value;
 
 /// Events between two checks for signals: some tens of milliseconds.
 const SLICE_EVENTS: u64 = 200_000;
@@ -30,12 +32,24 @@ pub struct Answer {
 pub type PyAnswer = (String, Option<(Py<PyBytes>, Py<PyBytes>)>);
 
 impl Answer {
-    fn of(request: &convert::Prepared, simulation: &mut Simulation) -> Self {
-        let mut answer = convert::outcome(&request.setup, &simulation.outcome());
-        if request.switchback.is_some() {
-            answer["slots"] = convert::slots(&simulation.slots());
+    fn of(request: &convert::Prepared, run: &mut Run) -> Self {
+        let answered = |outcome| convert::outcome(&request.setup, &outcome);
+        match run {
+            Run::AsItIs(simulation) => {
+                let mut answer = answered(simulation.outcome());
+                if request.switchback.is_some() {
+                    answer["slots"] = convert::slots(&simulation.slots());
+                }
+                Self { text: answer.to_string(), timeline: simulation.take_timeline() }
+            }
+            Run::Changing(live) => {
+                let mut answer = answered(live.outcome());
+                answer["changes_made_ns"] =
+                    live.changes_made_ns().into_iter().map(Value::from).collect();
+                answer["phases"] = convert::phases(&live.phases());
+                Self { text: answer.to_string(), timeline: live.take_timeline() }
+            }
         }
-        Self { text: answer.to_string(), timeline: simulation.take_timeline() }
     }
 
     fn into_python(self, py: Python<'_>) -> PyAnswer {
@@ -46,8 +60,30 @@ impl Answer {
     }
 }
 
-fn begin(request: &str) -> Result<(convert::Prepared, Simulation), Error> {
+/// A simulation under way.
+enum Run {
+    AsItIs(Box<Simulation>),
+    Changing(Box<LiveSimulation>),
+}
+
+impl Run {
+    fn advance(&mut self, events: u64) -> Result<bool, Error> {
+        match self {
+            Self::AsItIs(simulation) => simulation.advance(events),
+            Self::Changing(live) => live.advance(events),
+        }
+    }
+}
+
+fn begin(request: &str) -> Result<(convert::Prepared, Run), Error> {
     let prepared = convert::setup(request)?;
+    if let Some(changes) = &prepared.changes {
+        let mut live = LiveSimulation::planned(&prepared.setup, changes)?;
+        if let Some(limit_bytes) = prepared.timeline_bytes {
+            live.record(limit_bytes);
+        }
+        return Ok((prepared, Run::Changing(Box::new(live))));
+    }
     let mut simulation = Simulation::new(&prepared.setup, Vec::new())?;
     if let Some(limit_bytes) = prepared.timeline_bytes {
         simulation.record(limit_bytes);
@@ -55,7 +91,7 @@ fn begin(request: &str) -> Result<(convert::Prepared, Simulation), Error> {
     if let Some(turns) = &prepared.switchback {
         simulation.take_turns(&prepared.setup, turns)?;
     }
-    Ok((prepared, simulation))
+    Ok((prepared, Run::AsItIs(Box::new(simulation))))
 }
 
 /// Converts a panic into an error.

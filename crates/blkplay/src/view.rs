@@ -7,6 +7,7 @@
 //! Long lists are cut to [`MOST_REQUESTS`]; their true lengths are beside them.
 
 use blksim::block::request::{Operation, PriorityClass};
+use blksim::devices::device::UnitTimes;
 use blksim::elevator::holding::{Fact, Holding};
 use blksim::live::LiveSimulation;
 use blksim::live::device::Arm;
@@ -44,12 +45,16 @@ pub fn of(simulation: &LiveSimulation, kind: &str, capacity_sectors: u64) -> Val
     })
 }
 
+fn unit(times: &UnitTimes) -> Value {
+    json!({"reads_end_ns": times.reads_end_ns, "work_end_ns": times.work_end_ns})
+}
+
 fn device(disk: &DiskView, arm: Option<&Arm>, kind: &str, capacity_sectors: u64) -> Value {
     let mut device = json!({
         "kind": kind,
         "capacity_sectors": capacity_sectors,
         "head_sector": disk.head_sector,
-        "units_busy_until_ns": disk.units_busy_until_ns,
+        "units": disk.units.iter().map(unit).collect::<Value>(),
         "busy_ns": disk.busy_ns,
     });
     if let Some(arm) = arm {

@@ -6,6 +6,7 @@ use blksim::devices::Profile;
 use blksim::devices::device::Facts;
 use blksim::simulate::{Checked, DiskFigures, Outcome, Setup};
 use blksim::switchback::SlotOutcome;
+use blksim::task::slots::SlotRecord;
 use blksim::workload::JobFile;
 use serde_json::{Map, Value, json};
 
@@ -67,6 +68,19 @@ pub fn slots(slots: &[SlotOutcome]) -> Value {
         })
     };
     slots.iter().map(slot).collect()
+}
+
+/// The phases between planned changes, for the answer's `phases`.
+pub fn phases(phases: &[SlotRecord]) -> Value {
+    let phase = |phase: &SlotRecord| {
+        json!({
+            "from_ns": phase.times.start_ns,
+            "to_ns": phase.times.end_ns,
+            "ios": phase.ios,
+            "jobs": job_samples(&phase.jobs),
+        })
+    };
+    phases.iter().map(phase).collect()
 }
 
 /// Adds the counters of each member of an array; does nothing for a single disk.

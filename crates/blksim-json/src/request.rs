@@ -6,6 +6,7 @@ use blksim::block::raid::check;
 use blksim::core::error::{Error, ErrorKind, SimulationError};
 use blksim::devices::Profile;
 use blksim::engine::Limits;
+use blksim::live::planned::PlannedChanges;
 use blksim::simulate::Setup;
 use blksim::switchback::{Slot, Switchback};
 use blksim::task::slots::SlotTimes;
@@ -14,6 +15,7 @@ use blksim::workload::{JobFile, parse};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::change::PlannedRequest;
 use crate::processors::ProcessorsRequest;
 
 /// A request to simulate, as received.
@@ -42,6 +44,7 @@ struct Request {
     #[serde(default)]
     timeline: bool,
     switchback: Option<SwitchbackRequest>,
+    changes: Option<PlannedRequest>,
     /// Processors and what computing costs; without them it costs nothing.
     processors: Option<ProcessorsRequest>,
 }
@@ -57,6 +60,15 @@ pub struct Prepared {
     pub timeline_bytes: Option<u64>,
     /// The turns of schedulers; `None` if the only one stays.
     pub switchback: Option<Switchback>,
+    /// The changes while it runs; `None` if everything stays as it is.
+    pub changes: Option<PlannedChanges>,
+}
+
+/// A parsed request to check.
+#[derive(Debug)]
+pub struct Partial {
+    pub setup: Setup,
+    pub changes: Option<PlannedChanges>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -157,12 +169,19 @@ fn prepare_any(mut request: Request) -> Result<Prepared, Error> {
     let limit_bytes = request.limits.timeline_bytes.unwrap_or(TIMELINE_BYTES);
     let timeline_bytes = request.timeline.then_some(limit_bytes);
     let switchback = request.switchback.take().map(SwitchbackRequest::turns);
-    Ok(Prepared { setup: settle(request)?, timeline_bytes, switchback })
+    let changes = request.changes.take().map(PlannedRequest::plan);
+    if switchback.is_some() && changes.is_some() {
+        let message = "schedulers cannot take turns in a run that has planned changes";
+        return Err(bad_request(message.to_owned()));
+    }
+    Ok(Prepared { setup: settle(request)?, timeline_bytes, switchback, changes })
 }
 
 /// Parses a request to check: a missing scheduler means the device's default, missing jobs an idle device.
-pub fn partial_setup(text: &str) -> Result<Setup, Error> {
-    settle(request(text)?)
+pub fn partial(text: &str) -> Result<Partial, Error> {
+    let mut request = request(text)?;
+    let changes = request.changes.take().map(PlannedRequest::plan);
+    Ok(Partial { setup: settle(request)?, changes })
 }
 
 fn request(text: &str) -> Result<Request, Error> {

@@ -17,7 +17,7 @@ use crate::mm::memory::{Costs, Memory};
 use crate::mm::page_cache::PAGE_SECTORS;
 use crate::task::job_process::JobProcess;
 use crate::task::processors::Processors;
-use crate::task::slots::{SlotRecord, SlotRecorder, SlotTimes};
+use crate::task::slots::{SlotPlan, SlotRecord, SlotRecorder};
 use crate::task::task_struct::Role;
 use crate::task::tasks::Tasks;
 use crate::timeline::{NO_JOB, Recorder, Timeline};
@@ -156,14 +156,22 @@ impl Machine {
     }
 
     /// Records these slots, each divided into windows, which count the I/Os of the jobs in `focus`.
-    pub fn record_slots(&mut self, times: &[SlotTimes], window_ns: u64, focus: &[String]) {
-        self.tasks.slots = Some(Box::new(SlotRecorder::new(times, window_ns, focus)));
+    pub fn record_slots(&mut self, plan: &SlotPlan) {
+        self.tasks.slots = Some(Box::new(SlotRecorder::new(plan)));
         self.await_slot_edge();
     }
 
     /// The slots that have ended.
     pub fn ended_slots(&self) -> &[SlotRecord] {
         self.tasks.slots.as_ref().map_or(&[], |slots| slots.ended())
+    }
+
+    /// All slots, as they are if nothing more is done.
+    pub fn closed_slots(&self) -> Vec<SlotRecord> {
+        let Some(slots) = &self.tasks.slots else { return Vec::new() };
+        let mut slots = (**slots).clone();
+        slots.close(&mut self.tasks.records.clone());
+        slots.ended().to_vec()
     }
 
     /// An edge of a slot is reached.

@@ -7,7 +7,7 @@ use crate::core::error::{Error, ErrorKind, SimulationError};
 use crate::core::params::Values;
 use crate::rqos;
 use crate::simulate::{Given, Setup, Simulation, find_scheduler, queue_facts, tunable_values};
-use crate::task::slots::{SlotRecord, SlotTimes};
+use crate::task::slots::{SlotPlan, SlotRecord, SlotTimes};
 use crate::workload::Job;
 
 /// One scheduler's turn. It begins with the switch to the scheduler.
@@ -31,27 +31,13 @@ pub struct Switchback {
 }
 
 impl Switchback {
-    /// Refuses slots that overlap, or that have no kept part within them.
-    pub fn check_times(&self) -> Result<(), SimulationError> {
-        let refuse = |field, message: &str| {
-            Err(SimulationError::of(ErrorKind::OutOfRange, field, message.to_owned()))
-        };
-        if self.window_ns == 0 {
-            return refuse("window_ns", "window_ns must be larger than 0");
+    /// The slots as the recorder takes them.
+    pub fn slot_plan(&self) -> SlotPlan {
+        SlotPlan {
+            times: self.slots.iter().map(|slot| slot.times).collect(),
+            window_ns: self.window_ns,
+            focus: self.focus.clone(),
         }
-        let mut end_ns = 1;
-        for Slot { times, .. } in &self.slots {
-            let order =
-                [end_ns, times.start_ns, times.kept_from_ns, times.kept_to_ns, times.end_ns];
-            if !order.is_sorted() || times.kept_from_ns == times.kept_to_ns {
-                return refuse(
-                    "slots",
-                    "slots begin after 0, follow one another, and each has a kept part within it",
-                );
-            }
-            end_ns = times.end_ns;
-        }
-        Ok(())
     }
 }
 
@@ -66,7 +52,8 @@ pub struct SlotOutcome {
 impl Simulation {
     /// Has schedulers take turns in a simulation that has not begun.
     pub fn take_turns(&mut self, setup: &Setup, turns: &Switchback) -> Result<(), Error> {
-        turns.check_times()?;
+        let plan = turns.slot_plan();
+        plan.check()?;
         let jobs = setup.timed_jobs()?;
         let mut changes = Vec::new();
         for (index, Slot { scheduler, tunables, times }) in turns.slots.iter().enumerate() {
@@ -75,13 +62,12 @@ impl Simulation {
             let action = Action::Elevator(Box::new(switch.0));
             changes.push(QueueChange { at_ns: times.start_ns, action });
         }
-        let times: Vec<_> = turns.slots.iter().map(|slot| slot.times).collect();
         let host = self.engine.machine_mut();
         host.block.allow_changes(turns.freeze_ns);
         for change in changes {
             host.block.change_queues(change);
         }
-        host.record_slots(&times, turns.window_ns, &turns.focus);
+        host.record_slots(&plan);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ taken. Four things lengthen a slot:
 * it holds enough I/Os that one more or less does not matter;
 * it is long against the latency of the slowest I/Os: those under way at its end are completed by the next
   switch, not by their own scheduler;
-* it lasts a quarter of a second at least, which costs no precision on disks whose speed wanders slowly.
+* it has a shortest length, which its caller knows: a quarter of a second by default.
 
 A pilot is short, so it finds no change that is smaller than its noise. `blklab.analysis.carry_over` looks
 for such changes in the slots of the experiment itself, which are many.
@@ -30,6 +30,7 @@ from blklab.records.samples import LatencyHistogram, RunSample, SlotSample
 from blklab.spec.slots import SlotDecision
 
 SHORTEST_SLOT_NS = 250_000_000
+"""By default."""
 LONGEST_SETTLING_NS = 2_000_000_000
 LONGEST_SLOT_NS = 10_000_000_000
 LARGEST_CUT = 0.2
@@ -80,6 +81,7 @@ def settling_time(
     *,
     tail_latency_ns: float = 0,
     largest_cut: float = LARGEST_CUT,
+    shortest_slot_ns: int = SHORTEST_SLOT_NS,
 ) -> Settling:
     """Finds the settling time and the length of slots.
 
@@ -87,6 +89,7 @@ def settling_time(
         slots: The pilot's slots by scheduler, several of each, all with windows of one length.
         tail_latency_ns: Latency of slow I/Os, as `tail_latency_ns` finds it.
         largest_cut: Share of a slot that may be cut off.
+        shortest_slot_ns: The least length of a slot.
     """
     if not slots or any(_fewest_windows(of_one) < FEWEST_WINDOWS for of_one in slots.values()):
         return _without("the pilot's slots have too few windows", dict.fromkeys(slots))
@@ -97,7 +100,7 @@ def settling_time(
         return _without(f"nothing was completed under {idle[0]}", dict.fromkeys(slots))
     for_ios_ns = max(math.ceil(FEWEST_IOS / profile.rate) for profile in profiles.values()) * window_ns
     for_latency_ns = math.ceil(LATENCIES_PER_SLOT * tail_latency_ns)
-    least_ns = max(SHORTEST_SLOT_NS, for_ios_ns, for_latency_ns)
+    least_ns = max(shortest_slot_ns, for_ios_ns, for_latency_ns)
     by_scheduler = {
         label: _first_settled(profile, window_ns, least_ns, largest_cut)
         for label, profile in profiles.items()
@@ -127,7 +130,9 @@ def settling_time(
             settling_ns=settling_ns,
             by_scheduler=by_scheduler,
             resolution=max(profile.resolution(cut, slot) for profile in profiles.values()),
-            reason=_reason(slowest, settling_ns, slot_ns, for_ios_ns, for_latency_ns, window_ns),
+            reason=_reason(
+                slowest, settling_ns, slot_ns - window_ns, for_ios_ns, for_latency_ns, shortest_slot_ns
+            ),
         )
     limit = format_duration(LONGEST_SETTLING_NS)
     candidates = [*(label for label in unsettled if by_scheduler[label] is None), *unsettled, *profiles]
@@ -235,12 +240,11 @@ def _first_settled(profile: _Profile, window_ns: int, least_ns: int, largest_cut
 
 
 def _reason(
-    slowest: str, settling_ns: int, slot_ns: int, for_ios_ns: int, for_latency_ns: int, window_ns: int
+    slowest: str, settling_ns: int, shorter_ns: int, for_ios_ns: int, for_latency_ns: int, shortest_ns: int
 ) -> str:
-    """The reason for the length of slots."""
+    """The reason for the length of slots, which is one window longer than `shorter_ns`."""
     settles = f"under {slowest} the load settles within {format_duration(settling_ns)} of a switch"
-    shorter_ns = slot_ns - window_ns
-    if shorter_ns >= SHORTEST_SLOT_NS:
+    if shorter_ns >= shortest_ns:
         if for_latency_ns > max(shorter_ns, for_ios_ns):
             return f"{settles}, and I/Os take up to {format_duration(for_latency_ns // LATENCIES_PER_SLOT)}"
         if for_ios_ns > shorter_ns:

@@ -9,7 +9,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
+from blklab.backends.host_changes import (
+    HostChanges,
+    await_command,
+    change_commands,
+    check_jobs,
+    phase_samples,
+    phase_window_ms,
+    settings_of_groups,
+)
 from blklab.backends.host_commands import DATA_LINK, CommandRuns
 from blklab.backends.host_stretch import load_ns, slot_samples, stretch_window_ms, take_turns
 from blklab.backends.protocol import SessionOptions
@@ -24,6 +34,7 @@ from blklab.linux.load.fio import (
     JOB_FILE,
     Fio,
     check_job_file,
+    expected_runtime_ns,
     job_file_text,
     read_report,
     run_fio,
@@ -42,6 +53,8 @@ from blklab.linux.load.replay import (
 )
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
+from blklab.linux.queue import grace_periods
+from blklab.linux.queue.grace_periods import GracePeriods
 from blklab.linux.queue.schedulers import unavailable_scheduler
 from blklab.linux.queue.settings import QueueSettings, settings_of_disk
 from blklab.linux.queue.snapshot import restore_snapshot
@@ -56,7 +69,8 @@ from blklab.linux.scratch.precondition import (
 from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.locations import run_files_folder
 from blklab.records.machine_events import MachineEvents
-from blklab.records.samples import NS_PER_SECOND, RunSample, TargetDescription
+from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
+from blklab.spec.changes import GroupChange, PriorityChange
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
@@ -103,6 +117,7 @@ class HostSession:
         self._hdparm = hdparm
         self._journal_or_none = journal
         self._settings = QueueSettings(leaves, options.queue)
+        self._grace_periods = GracePeriods()
         self._groups: RunCgroups | None = None
         self._group_settings: list[CgroupSetting] = []
         self._work_folder: Path | None = None
@@ -140,6 +155,7 @@ class HostSession:
         text = self._job_file(stretch.workload, seed=stretch.seed, stretch_ns=runtime_ns)
         engine = {"name": "fio", "version": self._fio.version}
         with (
+            self._grace_periods.shortened(self._journal),
             self._monitor.monitoring(),
             started_fio(
                 self._fio, text, folder, read_only=self._space.read_only, runtime_ns=runtime_ns
@@ -187,6 +203,7 @@ class HostSession:
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Tries every job file, control group, scheduler and setting once, and restores the queues."""
         warnings = self._command_runs.check(workloads, precondition=self._options.precondition)
+        self._check_changes(choices, workloads)
         self._space.check(self._fio_loads(workloads))
         if self._options.precondition:
             check_precondition(self._space, self._target.details)
@@ -200,11 +217,25 @@ class HostSession:
             self._settings.learn(choices)
             for choice in choices:
                 self._settings.apply(choice)
+                if self._options.changes:
+                    self._changes(choice).try_all()
+                    self._restore_queues()
         finally:
             self._restore_queues()
         loads = [*_job_files(workloads), *loads_beside(workloads)]
         warnings += self._settings.notes()
         return [*notes_on(loads), *numa_warnings(loads), *self._warnings(choices, loads), *warnings]
+
+    def _check_changes(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> None:
+        """Refuses planned changes that would not happen; the kernel judges their values later."""
+        check_changes(
+            self._options,
+            choices,
+            workloads,
+            lambda workload: expected_runtime_ns(workload, self._options.runtime_ns),
+        )
+        for workload in workloads:
+            check_jobs(self._options.changes, workload)
 
     def _restore_queues(self) -> None:
         self._settings.forget()
@@ -237,18 +268,30 @@ class HostSession:
         started_at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         started_ns = time.monotonic_ns()
         self._check_disks()
+        changes = self._changes(cell.scheduler) if self._options.changes else None
+        if changes is not None:
+            # The run before has left its last settings.
+            self._restore_queues()
         settings = self._settings.apply(cell.scheduler)
+        of_groups = self._settings_of_groups()
         self._monitor.events = None
         is_command = cell.workload.command is not None
-        report, engine = self._run_command(cell) if is_command else self._run_jobs(cell)
+        report, engine = self._run_command(cell) if is_command else self._run_jobs(cell, changes)
         self._check_disks()
         error = report.error
         logs = self._keep_logs(cell, self._ready_work_folder())
-        changed = self._settings.changed_since(settings)
+        if changes is None:
+            of_groups = self._settings_of_groups()
+            changed = self._settings.changed_since(settings)
+        else:
+            error = error or changes.error
+            changed = changes.disturbed()
+            logs += changes.warnings()
+            changes.undo_groups()
         if error is None and changed:
             error = f"another program changed settings during the run: {', '.join(changed)}"
             self._settings.forget()
-        settings |= self._settings_of_groups()
+        settings |= of_groups
         return RunSample(
             cell=cell.key,
             status="ok" if error is None else "failed",
@@ -260,7 +303,23 @@ class HostSession:
             engine=engine,
             warnings=[*report.warnings, *logs],
             events=self._events_of(cell.workload),
+            changes=[] if changes is None else changes.made,
+            phases=[] if changes is None or error is not None else self._phases(changes, report, cell),
         )
+
+    def _phases(self, changes: HostChanges, report: FioReport, cell: Cell) -> list[PhaseSample]:
+        folder = self._ready_work_folder()
+        return phase_samples(changes, report.jobs, cell.workload, folder, self._options.runtime_ns)
+
+    def _changes(self, choice: SchedulerChoice) -> HostChanges:
+        """The planned changes of a run."""
+        of_groups = {}
+        groups = self._groups
+        if any(isinstance(change, GroupChange) for change in self._options.changes):
+            hierarchy = find_hierarchy()
+            groups = groups or RunCgroups(hierarchy, self._options.run_id)
+            of_groups = settings_of_groups(self._options.changes, hierarchy.version, self._leaves)
+        return HostChanges(self._options.changes, self._settings, choice, groups, of_groups)
 
     def _events_of(self, workload: Workload) -> MachineEvents | None:
         """Events during the last run, without its traffic if that cannot be judged.
@@ -276,15 +335,17 @@ class HostSession:
             return events
         return events.model_copy(update={"traffic": None})
 
-    def _run_jobs(self, cell: Cell) -> tuple[FioReport, dict[str, str]]:
+    def _run_jobs(self, cell: Cell, changes: HostChanges | None) -> tuple[FioReport, dict[str, str]]:
         """Drops the page cache and runs fio, hdparm or a replay; returns its report and its name."""
         page_cache.drop_page_cache()
         self._command_runs.cache_dropped()
         folder = self._ready_work_folder()
         with self._monitor.monitoring():
-            return self._load(cell, folder)
+            return self._load(cell, folder, changes)
 
-    def _load(self, cell: Cell, folder: Path) -> tuple[FioReport, dict[str, str]]:
+    def _load(
+        self, cell: Cell, folder: Path, changes: HostChanges | None
+    ) -> tuple[FioReport, dict[str, str]]:
         workload = cell.workload
         if (tested := self._hdparm_test(workload)) is not None:
             hdparm, device = tested
@@ -301,6 +362,9 @@ class HostSession:
             folder,
             read_only=self._space.read_only,
             runtime_ns=self._options.runtime_ns,
+            meanwhile=(
+                None if changes is None else lambda process: changes.beneath(process, folder, workload)
+            ),
         )
         return report, {"name": "fio", "version": self._fio.version}
 
@@ -333,6 +397,7 @@ class HostSession:
 
     def commands(self, cell: Cell) -> list[str]:
         """All steps from laying out files to the load; `run` skips settings that are in effect already."""
+        self._check_changes([cell.scheduler], [cell.workload])
         if cell.workload.command is not None:
             return [
                 *self._commands_before_load(cell.workload, cell.scheduler),
@@ -349,8 +414,11 @@ class HostSession:
             return [*lines, shlex.join(find_replay_program().command(folder))]
         text = self._job_file(cell.workload, seed=cell.key.seed)
         lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
-        lines.append(shlex.join(self._fio.command(read_only=self._space.read_only)))
-        return lines
+        command = shlex.join(self._fio.command(read_only=self._space.read_only))
+        if not self._options.changes:
+            return [*lines, command]
+        changes = change_commands(self._changes(cell.scheduler), cell.workload, self._target.schedulers)
+        return [*lines, f"{command} &", await_command(cell.workload), *changes, "wait"]
 
     def stretch_commands(self, stretch: Stretch) -> list[str]:
         """All steps from laying out files to the last switch beneath fio."""
@@ -358,10 +426,11 @@ class HostSession:
         text = self._job_file(stretch.workload, seed=stretch.seed, stretch_ns=load_ns(stretch))
         lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
         lines.append(f"{shlex.join(self._fio.command(read_only=self._space.read_only))} &")
+        turns = []
         for slot in stretch.slots:
-            lines += self._settings.commands(slot.scheduler, self._target.schedulers)
-            lines.append(f"sleep {stretch.slot_ns / NS_PER_SECOND:g}")
-        return [*lines, "wait"]
+            turns += self._settings.commands(slot.scheduler, self._target.schedulers)
+            turns.append(f"sleep {stretch.slot_ns / NS_PER_SECOND:g}")
+        return [*lines, *grace_periods.commands([*turns, "wait"])]
 
     def _commands_before_load(self, workload: Workload, choice: SchedulerChoice) -> list[str]:
         if choice.name not in self._target.schedulers:
@@ -404,6 +473,9 @@ class HostSession:
             group_joins=self._group_joins(workload),
             folder=self._data_link,
             stretch_window_ms=None if stretch_ns is None else stretch_window_ms(workload),
+            phase_window_ms=(
+                phase_window_ms(workload, self._options.runtime_ns) if self._options.changes else None
+            ),
         )
 
     def _group_joins(self, workload: Workload) -> dict[str, str]:
@@ -426,12 +498,15 @@ class HostSession:
     def _create_groups(self, workloads: Sequence[Workload]) -> None:
         """Creates all control groups at once, on the first call with workloads that need any."""
         names = group_names(self._options.cgroups, workloads)
-        if self._groups is not None or not (names or self._options.cgroups):
+        changed = any(isinstance(change, GroupChange) for change in self._options.changes)
+        if self._groups is not None or not (names or self._options.cgroups or changed):
             return
         hierarchy = find_hierarchy()
         settings = wanted_settings(hierarchy.version, self._options.cgroups, workloads, self._leaves)
         groups = RunCgroups(hierarchy, self._options.run_id)
         groups.create(self._journal, names, settings)
+        for later in settings_of_groups(self._options.changes, hierarchy.version, self._leaves).values():
+            groups.protect_root(self._journal, later)
         self._groups, self._group_settings = groups, settings
 
     def _settings_of_groups(self) -> dict[str, str]:
@@ -463,7 +538,9 @@ class HostSession:
 
     def _warnings(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         warnings = []
-        has_weights = any("weight" in setting.attribute for setting in self._group_settings)
+        attributes = [setting.attribute for setting in self._group_settings]
+        attributes += [one.attribute for one in self._options.changes if isinstance(one, GroupChange)]
+        has_weights = any("weight" in attribute for attribute in attributes)
         ignoring = [
             choice.label for choice in choices if not honors_weights(choice.name, self._options.cgroups)
         ]
@@ -474,6 +551,7 @@ class HostSession:
                 reason = "is not installed" if self._hdparm is None else "tests devices, not files"
                 warnings.append(f"{workload.name}: hdparm {reason}; fio jobs emulate {workload.tool} instead")
             has_priorities = any(job.prioclass is not None or job.prio is not None for job in workload.jobs)
+            has_priorities |= any(isinstance(change, PriorityChange) for change in self._options.changes)
             ignoring = [choice.label for choice in choices if ignores_priorities(choice.name)]
             if has_priorities and ignoring:
                 warnings.append(f"{workload.name}: I/O priorities have no effect under {', '.join(ignoring)}")

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from blklab.errors import RunFailedError, SettingsChangedError
-from blklab.linux.load.fio import wait_for_start
 from blklab.linux.load.fio_histograms import HistogramLog, histogram_log_path, read_histogram_log, total_ios
+from blklab.linux.load.fio_start import wait_for_start
 from blklab.linux.load.load_process import LoadProcess
 from blklab.linux.queue.settings import QueueSettings
 from blklab.records.machine_events import MachineEvents
@@ -33,8 +33,9 @@ TAIL_NS = NS_PER_SECOND // 4
 """Load after the last slot: the log of a window is written when the next I/O completes."""
 _SHORTEST_KEPT = 4
 """A slot is lost if less than this part of its planned measurement is left, as a divisor."""
-_FINE_WINDOW_MS, _COARSE_WINDOW_MS = 25, 50
-_MANY_CLONES = 8
+_WINDOWS_MS = ((2, 10), (8, 25))
+"""Most clones, and the length of their logs' windows."""
+_COARSE_WINDOW_MS = 50
 _NS_PER_MS = 1_000_000
 
 
@@ -51,9 +52,9 @@ class Turn:
 
 
 def stretch_window_ms(workload: Workload) -> int:
-    """Length of the log's windows; each costs memory and text for each clone."""
+    """Length of the logs' windows: one is lost of each slot, but each takes memory and text per clone."""
     clones = sum(job.numjobs for job in workload.jobs)
-    return _FINE_WINDOW_MS if clones <= _MANY_CLONES else _COARSE_WINDOW_MS
+    return next((window_ms for most, window_ms in _WINDOWS_MS if clones <= most), _COARSE_WINDOW_MS)
 
 
 def load_ns(stretch: Stretch) -> int:
@@ -141,7 +142,7 @@ def slot_samples(
     Raises:
         RunFailedError: if a log cannot be read.
     """
-    logs = _read_logs(stretch.workload, folder)
+    logs = read_logs(stretch.workload, folder)
     window_ns = stretch_window_ms(stretch.workload) * _NS_PER_MS
     ends = [*(turn.start_ns for turn in turns[1:]), end_ns]
     first_ns = turns[0].start_ns
@@ -173,7 +174,7 @@ def slot_samples(
             window_ns=window_ns,
             ios=[round(float(ios), 1) for ios in total_ios(focus, edges)],
         )
-        found = [_job_in_slot(job, clones, from_ns, to_ns) for job, clones in zip(jobs, logs, strict=True)]
+        found = [job_between(job, clones, from_ns, to_ns) for job, clones in zip(jobs, logs, strict=True)]
         samples.append(
             RunSample(
                 cell=turn.slot.key,
@@ -193,10 +194,10 @@ def slot_samples(
     return samples
 
 
-def _job_in_slot(
+def job_between(
     job: JobSample, clones: Sequence[Sequence[HistogramLog]], from_ns: int, to_ns: int
 ) -> JobSample:
-    """A job's part of a slot."""
+    """A job's part of a slot or a phase: between two moments of Unix time."""
     edges = np.array([from_ns, to_ns], dtype=np.int64)
     length_ns = to_ns - from_ns
     directions = []
@@ -227,7 +228,7 @@ def _job_in_slot(
     )
 
 
-def _read_logs(workload: Workload, folder: Path) -> list[list[list[HistogramLog]]]:
+def read_logs(workload: Workload, folder: Path) -> list[list[list[HistogramLog]]]:
     """The logs by job, clone and direction."""
     logs = []
     number = 0

@@ -10,13 +10,11 @@ from typing import Any
 
 from blklab.backends.failed_slots import failed_slot
 from blklab.records.samples import JobSample, RunSample, SlotSample
+from blklab.simulator.request import FREEZE_NS
 from blklab.spec.stretches import Slot, Stretch
 
 LEAD_IN_NS = 500_000_000
 """Least time for which the load runs before the first slot."""
-FREEZE_NS = 28_000_000
-"""Least time for which a switch stops the load in the simulator: the median of 40 switches of a busy loop
-device, most of it RCU grace periods. A guest's kernel takes its own time."""
 CHANGES_QUEUE = "models change attributes of the queue only between runs"
 """The reason why schedulers that change some cannot take turns on a model."""
 _MOST_WINDOW_NS = 10_000_000
@@ -54,6 +52,7 @@ def stretch_request(stretch: Stretch, request: Mapping[str, Any]) -> dict[str, A
             "slots": slots,
             "window_ns": _window_ns(stretch),
             "focus": list(stretch.workload.focus),
+            # In the simulator; a guest's kernel takes its own time.
             "freeze_ns": FREEZE_NS,
         },
     }

@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from blklab import _core
+from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
+from blklab.backends.model_changes import changes_request, with_changes
 from blklab.backends.model_stretch import CHANGES_QUEUE, stretch_request, stretch_samples
 from blklab.backends.modelled_device import (
     check_with_core,
@@ -27,6 +29,7 @@ from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.switchable import unswitchable_workload
 from blklab.backends.workers import Simulations
 from blklab.errors import SchedulerUnavailableError, SimulationError
+from blklab.linux.load.fio import expected_runtime_ns
 from blklab.linux.scratch.space import Announce
 from blklab.records.samples import JobSample, RunSample, TargetDescription
 from blklab.simulator.core import device_request, read_back_settings, run_facts
@@ -114,6 +117,7 @@ class SimSession:
         """Checks every scheduler, tunable, queue attribute and job without simulating anything."""
         self._families = {_family(choice.name) for choice in choices}
         self._changes_queue = any(choice.queue for choice in choices)
+        check_changes(self._options, choices, workloads, self._length_ns)
         for workload in workloads:
             workload.refuse_host_only("the simulator", "leave it out, or test on this machine's disk")
             for choice in choices:
@@ -142,14 +146,19 @@ class SimSession:
         answer = json.loads(text)
         jobs = [JobSample.model_validate(job) for job in answer["jobs"]]
         if tables is not None:
-            facts = run_facts(answer, target=self.target.target, workload=cell.workload.name)
+            facts = run_facts(
+                answer,
+                target=self.target.target,
+                workload=cell.workload.name,
+                changes=self._options.changes,
+            )
             timeline = Timeline.from_rows(facts, *tables)
             if self._options.timeline_file is not None:
                 timeline.save(self._options.timeline_file)
             if self._options.rate_window_ns is not None:
                 jobs = with_rates(jobs, timeline.ios, self._options.rate_window_ns)
                 answer["engine"] |= background_requests(timeline.requests)
-        return RunSample(
+        sample = RunSample(
             cell=cell.key,
             status="ok",
             started_at=started_at,
@@ -158,6 +167,13 @@ class SimSession:
             settings=read_back_settings(answer, self.target.disks[0].name),
             engine=answer["engine"],
         )
+        if request["changes"] is None:
+            return sample
+        sample = sample.model_copy(update={"settings": self._settings(cell.scheduler)})
+        return with_changes(sample, self._options.changes, request["changes"], answer)
+
+    def _length_ns(self, workload: Workload) -> int | None:
+        return expected_runtime_ns(workload, self._options.runtime_ns)
 
     def unswitchable(self, workload: Workload) -> str | None:
         """Refuses schedulers that no kernel has together, beside the usual."""
@@ -219,9 +235,14 @@ class SimSession:
             for key, value in settings.items()
         )
         machine = f" --machine {shlex.quote(self._options.machine.source)}" if self._options.machine else ""
+        changes = "".join(
+            f" {word}"
+            for change in self._options.changes
+            for word in ("--change", shlex.quote(change.canonical))
+        )
         fixed = " --arrangement fixed" if self._options.arrangement == "fixed" else ""
         command = f"blklab run {self.target.target} {cell.workload.source} --scheduler {cell.scheduler.name}"
-        return [f"{command}{tunables}{queue}{groups}{machine}{fixed} --seed {cell.key.seed}"]
+        return [f"{command}{tunables}{queue}{groups}{machine}{changes}{fixed} --seed {cell.key.seed}"]
 
     def _request(self, choice: SchedulerChoice, workload: Workload, *, seed: int) -> dict[str, Any]:
         return self._device | {
@@ -235,6 +256,7 @@ class SimSession:
             "arrangement": self._options.arrangement_seed(seed),
             "processors": None if self._options.machine is None else self._options.machine.request(),
             "limits": {"events": None, "simulated_ns": None},
+            "changes": changes_request(self._options, workload, self._options.runtime_ns),
             "timeline": self._options.timeline_file is not None or self._options.rate_window_ns is not None,
         }
 

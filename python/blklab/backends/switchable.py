@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from blklab.backends.changeable import NOT_SWITCHED
 from blklab.spec.experiment import Conditions
 from blklab.spec.workloads import Job, Workload
 
@@ -22,8 +23,14 @@ def unswitchable_workload(workload: Workload, conditions: Conditions) -> str | N
     if workload.command is not None or workload.tool:
         what = workload.tool or "a command"
         return f"{what} makes its own load, which starts anew each time"
-    if workload.decide_by.startswith("sync_latency"):
-        return "it is decided by the latency of syncs, which wait for writes of the slots before"
+    of_whole = {
+        NOT_SWITCHED: bool(conditions.changes),
+        "it is decided by the latency of syncs, which wait for writes of the slots before": (
+            workload.decide_by.startswith("sync_latency")
+        ),
+    }
+    if reason := next((reason for reason, holds in of_whole.items() if holds), None):
+        return reason
     for job in workload.jobs:
         if reason := _unswitchable_job(job):
             return f"job {job.name} {reason}"

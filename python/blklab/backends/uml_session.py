@@ -12,7 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
+from blklab.backends.model_changes import changes_request, trial_request, with_changes
 from blklab.backends.model_stretch import CHANGES_QUEUE, stretch_request, stretch_samples
 from blklab.backends.modelled_device import check_with_core
 from blklab.backends.protocol import SessionOptions
@@ -22,7 +24,7 @@ from blklab.backends.uml_commands import GuestCommands, command_job
 from blklab.backends.uml_load import check_load
 from blklab.backends.uml_processor_time import is_costly, processor_notes, processors_request
 from blklab.backends.workers import GuestRuns
-from blklab.errors import RunFailedError
+from blklab.errors import RunFailedError, UsageError
 from blklab.guests.boot import INIT, KERNEL, Boot
 from blklab.guests.guest import REQUEST, GuestImage, GuestResult
 from blklab.guests.kernels.kernel_build import KernelBuild
@@ -120,6 +122,12 @@ class UmlSession:
         notes = clock_warnings(list(self._kernels.values()), self._options.guest) + remarks_on(workloads)
         notes += processor_notes(self._options.machine, list(self._kernels.values()), self._options.guest)
         notes += self._guest_commands.check(workloads, list(self._kernels.values()))
+        check_changes(self._options, choices, workloads, self._length_ns)
+        if self._options.changes and self._options.guest.generator == "fio":
+            raise UsageError(
+                "changes in a guest come beneath its own load, not beneath fio",
+                hint="leave out --generator fio",
+            )
         for workload in workloads:
             jobs = workload if workload.command is None else workload.beside
             if jobs is None:
@@ -127,7 +135,7 @@ class UmlSession:
             notes += check_load(jobs, self._options.guest)
             # Jobs are valid or not regardless of scheduler and settings, so the core checks them without
             # these.
-            plain = {**self._device, "scheduler": "none", "jobs": _jobs(jobs)}
+            plain: dict[str, Any] = {**self._device, "scheduler": "none", "jobs": _jobs(jobs)}
             plain["runtime_ns"] = self._runtime_ns(jobs)
             check_with_core(plain, source=jobs.source)
         notes += self._bfq_warnings(choices) + self._notes_on_places(choices)
@@ -160,7 +168,7 @@ class UmlSession:
 
     def _try_settings(self, choices: Sequence[SchedulerChoice]) -> None:
         """Boots a guest for each choice with settings, so that a refusal comes before the first block."""
-        everywhere = bool(self._options.queue or self._options.cgroups)
+        everywhere = bool(self._options.queue or self._options.cgroups or self._options.changes)
         tried = [choice for choice in choices if everywhere or choice.tunables]
         with ThreadPoolExecutor(self.parallel) as executor:
             for _ in executor.map(self._probe, tried):
@@ -189,10 +197,11 @@ class UmlSession:
         start_ns = time.monotonic_ns()
         fio = self._guest_for(cell).generator == "fio"
         wanted = (OUTPUT_FILE, _FIO_LOG) if fio else ()
-        end = self.guests.run(self._image(cell), self._request(cell), self._files(cell), wanted)
+        request = self._request(cell)
+        end = self.guests.run(self._image(cell), request, self._files(cell), wanted)
         jobs, error, warnings = self._read_result(cell, end)
         answer = end.answer or {}
-        return RunSample(
+        sample = RunSample(
             cell=cell.key,
             status="ok" if error is None else "failed",
             error=error,
@@ -203,6 +212,9 @@ class UmlSession:
             engine=self._engine(cell, answer),
             warnings=warnings,
         )
+        if error is not None or request["changes"] is None or cell.workload == _PROBE:
+            return sample
+        return with_changes(sample, self._options.changes, request["changes"], answer)
 
     def unswitchable(self, workload: Workload) -> str | None:
         """Refuses schedulers of different kernels, and fio in the guest, beside the usual."""
@@ -332,6 +344,7 @@ class UmlSession:
             "arrangement": self._options.arrangement_seed(cell.key.seed),
             "processors": processors_request(self._options.machine, self._kernel_of(cell.scheduler)),
             "limits": {"events": None, "simulated_ns": limit_ns},
+            "changes": self._changes_of(cell),
             "guest": {
                 "driver": self._driver(cell),
                 "generator": guest.generator,
@@ -339,6 +352,14 @@ class UmlSession:
                 "time": guest.time,
             },
         }
+
+    def _length_ns(self, workload: Workload) -> int | None:
+        return expected_runtime_ns(workload, self._runtime_ns(workload))
+
+    def _changes_of(self, cell: Cell) -> dict[str, Any] | None:
+        if cell.workload == _PROBE:
+            return trial_request(self._options)
+        return changes_request(self._options, cell.workload, self._runtime_ns(cell.workload))
 
     def _driver(self, cell: Cell) -> str:
         """The disk's driver: before Linux 6.0 there is no ublk; null_blk is a disk of fixed latency."""

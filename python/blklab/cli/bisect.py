@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from blklab.cli.build_progress import BuildDisplay
-from blklab.cli.judge import disks_option
+from blklab.cli.judge import scope_options
 from blklab.cli.judgement_progress import JudgementDisplay
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, KernelBuildError, KernelLacksError, KernelSourceError, RunFailedError
 from blklab.execution.judgement.bisection import Found, Step, bisect
 from blklab.execution.judgement.judge import judge
-from blklab.execution.judgement.questions import RUNTIME_NS
+from blklab.execution.judgement.questions import Scope
 from blklab.guests.kernels.building import BuildRequest, build
 
 BASE, STEP = "bisect-good", "bisect-step"
@@ -27,12 +27,10 @@ SCHEMA = "blklab.bisect/1"
 @click.option("--good", metavar="COMMIT", required=True, help="A commit that is fast.")
 @click.option("--bad", metavar="COMMIT", required=True, help="A later one that is slower.")
 @click.option("--repo", metavar="PATH", default=".", show_default=True, help="The kernel's git repository.")
-@disks_option
+@scope_options
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
-def command(
-    *, good: str, bad: str, repo: str, disks: tuple[str, ...], json_file: str | None, quiet: bool
-) -> int:
+def command(*, good: str, bad: str, repo: str, scope: Scope, json_file: str | None, quiet: bool) -> int:
     """Find the commit that made the kernel slower.
 
     git chooses the commits, in a worktree of its own; each is built from the objects of the one before and
@@ -48,7 +46,7 @@ def command(
             print_note(f"{commit[:12]} is left out: {error.message}")
             return "skip"
         with JudgementDisplay(quiet=quiet) as progress:
-            judged = judge(BASE, STEP, progress, disks or tuple(RUNTIME_NS))
+            judged = judge(BASE, STEP, progress, scope)
         step: Step = "bad" if judged.worse else "good"
         if not quiet:
             print_note(f"{commit[:12]} is {'slower' if judged.worse else 'not slower'}")

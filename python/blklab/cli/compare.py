@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from blklab.analysis.between_runs import compare_runs
+from blklab.analysis.between_runs import RunsComparison, compare_runs
 from blklab.analysis.verdict import analyse
 from blklab.backends import Workers
 from blklab.cli.kept_runs import say_what_is_kept
@@ -126,11 +126,12 @@ def command(
                 raise
             document = compare_document(record, analyse(record))
             documents.append(document)
+            change = None if against is None else _change(against, record)
             if len(documents) == len(specs):
                 # Before the report is printed: its reader may go away (`| head`), which ends the command.
                 if json_file is not None:
                     write_text(json_file, _as_json(documents))
-                write_monitoring(documents, openmetrics_file, junit_file)
+                write_monitoring(documents, openmetrics_file, junit_file, change)
             _deliver(
                 record,
                 document,
@@ -140,20 +141,23 @@ def command(
                 prints="-" not in machine_files,
                 ask_model=model_answer,
             )
-            if against is not None:
-                code = _compare_with(against, record, prints="-" not in machine_files)
+            if change is not None:
+                code = _report_change(change, prints="-" not in machine_files)
     return code
 
 
-def _compare_with(baseline: ExperimentRecord, record: ExperimentRecord, *, prints: bool) -> ExitCode:
+def _report_change(change: RunsComparison, *, prints: bool) -> ExitCode:
+    if prints:
+        render_change(change, console_out())
+    return ExitCode.SLOWER if change.status in ("slower", "mixed") else ExitCode.OK
+
+
+def _change(baseline: ExperimentRecord, record: ExperimentRecord) -> RunsComparison:
     """Compares with a stored run, by the rules of the new one."""
     if baseline.run_id == record.run_id:
         raise UsageError(f"run {record.run_id} cannot be compared with itself")
     spec = record.spec
-    found = compare_runs(baseline, record, confidence=spec.confidence, margin=spec.margin)
-    if prints:
-        render_change(found, console_out())
-    return ExitCode.SLOWER if found.status in ("slower", "mixed") else ExitCode.OK
+    return compare_runs(baseline, record, confidence=spec.confidence, margin=spec.margin)
 
 
 def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:

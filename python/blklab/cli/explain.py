@@ -76,6 +76,7 @@ def command(
             processors=load_machine(given.get("machine") or DEFAULT_MACHINE),
             arrangement=given.get("arrangement") or DEFAULT_ARRANGEMENT,
             seed=DEFAULT_SEED if given.get("seed") is None else given.get("seed"),
+            changes=tuple(given.get("change") or ()),
             runtime=given.get("runtime"),
             timeline=True,
         )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from blklab.backends import Workers
 from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.judgement_progress import JudgementDisplay
-from blklab.cli.options import cluster_option, json_option
+from blklab.cli.options import cluster_option, json_option, junit_option
 from blklab.cli.output import console_out, print_error, require_writable, write_text
 from blklab.errors import (
     BlklabError,
@@ -21,22 +25,50 @@ from blklab.errors import (
 from blklab.execution.judgement.building import build_patched, build_source
 from blklab.execution.judgement.document import JudgementDocument
 from blklab.execution.judgement.judge import Judgement, judge
+from blklab.execution.judgement.junit import judgement_suite
 from blklab.execution.judgement.page import page_of
-from blklab.execution.judgement.questions import RUNTIME_NS
+from blklab.execution.judgement.questions import LOADS, RUNTIME_NS, SCHEDULERS, Scope
 from blklab.guests.kernels.names import DEFAULT_NAME
+from blklab.report.monitoring.junit import junit_xml
 
 BISECT_SKIP = 125
 """`git bisect run` leaves a commit out that exits with this."""
 BISECT_STOP = 128
 """`git bisect run` stops at this and above."""
 
-disks_option = click.option(
-    "--disk",
-    "disks",
-    type=click.Choice(list(RUNTIME_NS)),
-    multiple=True,
-    help="Ask only about this modelled disk. Repeatable. Default: all.",
+_SCOPE = (
+    ("--disk", "disks", RUNTIME_NS, "about this modelled disk"),
+    ("--scheduler", "schedulers", SCHEDULERS, "about this scheduler"),
+    ("--load", "loads", LOADS, "with this load"),
 )
+
+
+def scope_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Adds the options that narrow a judgement; the command gets the argument `scope`."""
+
+    @functools.wraps(command)
+    def with_scope(
+        *,
+        disks: tuple[str, ...],
+        schedulers: tuple[str, ...],
+        loads: tuple[str, ...],
+        machine: str | None,
+        **others: Any,
+    ) -> int:
+        return command(scope=Scope(disks, schedulers, loads, machine), **others)
+
+    with_machine = click.option(
+        "--machine",
+        metavar="NAME|FILE",
+        help="Cost table of the guests' processor, such as zero-cpu-time. Default: ordinary where both "
+        "kernels can take one.",
+    )
+    decorated = with_machine(with_scope)
+    for flag, name, choices, what in reversed(_SCOPE):
+        help_text = f"Ask only {what}. Repeatable. Default: all."
+        option = click.option(flag, name, type=click.Choice(list(choices)), multiple=True, help=help_text)
+        decorated = option(decorated)
+    return decorated
 
 
 @click.command(name="judge")
@@ -49,10 +81,14 @@ disks_option = click.option(
     help="Guest kernel to compare with, and the one to judge.",
 )
 @click.option(
-    "--patch", "patches", metavar="FILE", multiple=True, help="Judge BASE with this patch. Repeatable."
+    "--patch",
+    "patches",
+    metavar="FILE",
+    multiple=True,
+    help="Judge BASE with this patch, mailbox or folder of patches. Repeatable.",
 )
 @click.option("--source", metavar="DIR", help="Judge this source tree as it is now, against BASE.")
-@disks_option
+@scope_options
 @click.option("--output", metavar="FILE", help="Write the page to FILE too, to attach to a mail.")
 @click.option(
     "--bisect",
@@ -62,17 +98,19 @@ disks_option = click.option(
 )
 @cluster_option
 @json_option
+@junit_option
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 def command(
     *,
     kernels: str,
     patches: tuple[str, ...],
     source: str | None,
-    disks: tuple[str, ...],
+    scope: Scope,
     output: str | None,
     for_bisect: bool,
     workers: Workers,
     json_file: str | None,
+    junit_file: str | None,
     quiet: bool,
 ) -> int:
     """Judge a change to the kernel by a fixed set of questions in virtual time.
@@ -80,18 +118,20 @@ def command(
     Each question is a load on a modelled disk under a scheduler, and every job of it is judged apart. The
     same change gives the same bytes everywhere. Exits with 8 if it is slower for anyone, or fails.
     """
-    require_writable(output, json_file)
+    require_writable(output, json_file, junit_file)
     try:
         base, other = _kernels(kernels, patches, source, quiet=quiet)
         with JudgementDisplay(quiet=quiet) as display:
-            judgement = judge(base, other, display, disks or tuple(RUNTIME_NS), workers=workers)
+            judgement = judge(base, other, display, scope, workers=workers)
     except BlklabError as error:
         if not for_bisect:
             raise
         print_error(error.message, error.hint)
         unbuildable = (KernelBuildError, KernelLacksError, KernelSourceError, PatchError)
         return BISECT_SKIP if isinstance(error, unbuildable) else BISECT_STOP + error.exit_code
-    _show(judgement, output, json_file)
+    if junit_file is not None:
+        write_text(junit_file, junit_xml([judgement_suite(judgement)]))
+    _show(judgement, output, json_file, prints="-" not in (output, json_file, junit_file))
     if for_bisect:
         return int(judgement.worse)
     return ExitCode.SLOWER if judgement.worse else ExitCode.OK
@@ -113,12 +153,12 @@ def _kernels(kernels: str, patches: tuple[str, ...], source: str | None, *, quie
         return base, build_patched(base, patches, display)
 
 
-def _show(judgement: Judgement, output: str | None, json_file: str | None) -> None:
+def _show(judgement: Judgement, output: str | None, json_file: str | None, *, prints: bool) -> None:
     page = page_of(judgement)
     if output is not None:
         write_text(output, page)
     if json_file is not None:
         document = JudgementDocument.of(judgement)
         write_text(json_file, document.model_dump_json(by_alias=True, indent=1) + "\n")
-    if json_file != "-" and output != "-":
+    if prints:
         console_out().print(page, end="", markup=False, highlight=False, soft_wrap=True)

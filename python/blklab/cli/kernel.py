@@ -50,7 +50,15 @@ def command() -> None:
     "patches",
     metavar="FILE",
     multiple=True,
-    help="Patch to apply, or the name of one that ships with blklab. Repeatable; applied in that order.",
+    help="Patch to apply, mailbox or folder of patches, or the name of a patch that ships with blklab. "
+    "Repeatable; applied in that order.",
+)
+@click.option(
+    "--scheduler-file",
+    "scheduler_files",
+    metavar="FILE.c",
+    multiple=True,
+    help="Scheduler to add that is one file, built as block/FILE.c. Repeatable.",
 )
 @click.option(
     "--config",
@@ -76,6 +84,7 @@ def build_command(
     source: str,
     release: str | None,
     patches: tuple[str, ...],
+    scheduler_files: tuple[str, ...],
     fragments: tuple[str, ...],
     no_instruments: bool,
     jobs: int | None,
@@ -87,7 +96,16 @@ def build_command(
 
     The first build of a source takes minutes; another patch on it takes seconds.
     """
-    request = BuildRequest(name, source, patches, fragments, not no_instruments, jobs, release)
+    request = BuildRequest(
+        name,
+        source,
+        patches,
+        fragments,
+        with_instruments=not no_instruments,
+        jobs=jobs,
+        scheduler_files=scheduler_files,
+        release=release,
+    )
     if dry_run and release is not None and fetched_archive(check_release(release)) is None:
         _show_fetch(name, release, json_file)
         return

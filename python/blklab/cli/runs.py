@@ -10,12 +10,14 @@ import click
 from rich.table import Table
 
 from blklab.analysis.between_runs import compare_runs
-from blklab.cli.options import inference_options, json_option, store_option
+from blklab.cli.options import inference_options, json_option, junit_option, store_option
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.errors import ExitCode, UsageError
 from blklab.records.locations import run_files_folder
 from blklab.records.store import Store
 from blklab.report.documents.between_runs import change_document
+from blklab.report.monitoring.junit import junit_xml
+from blklab.report.monitoring.junit_changes import change_suite
 from blklab.report.text.between_runs import render_change
 
 
@@ -74,6 +76,7 @@ def command(
 @click.argument("second", metavar="RUN", default="latest")
 @inference_options("runs")
 @json_option
+@junit_option
 @store_option
 @click.pass_obj
 def compare_command(
@@ -84,18 +87,21 @@ def compare_command(
     confidence: float,
     margin: float,
     json_file: str | None,
+    junit_file: str | None,
     store_url: str | None,
 ) -> int:
     """Compare two stored runs: what changed from the first to the second, and what differs in their set-up.
 
     Exits with 8 if a metric that decides a workload is worse in the second run (default: the latest).
     """
-    require_writable(json_file)
+    require_writable(json_file, junit_file)
     with Store.opened(store_url or outer_store) as store:
         records = store.load(first), store.load(second)
     found = compare_runs(*records, confidence=confidence, margin=margin)
     if json_file is not None:
         write_text(json_file, change_document(found).model_dump_json(by_alias=True, indent=2))
-    if json_file != "-":
+    if junit_file is not None:
+        write_text(junit_file, junit_xml([change_suite(found)]))
+    if "-" not in (json_file, junit_file):
         render_change(found, console_out())
     return ExitCode.SLOWER if found.status in ("slower", "mixed") else ExitCode.OK

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from blklab.analysis.designs import AnytimeDesign, SwitchbackDesign
 from blklab.analysis.metrics import metric_named
-from blklab.analysis.settling import LARGEST_CUT, settling_time, tail_latency_ns
+from blklab.analysis.settling import LARGEST_CUT, SHORTEST_SLOT_NS, settling_time, tail_latency_ns
 from blklab.backends import Session
 from blklab.execution.blocks import Observer
 from blklab.linux.load.fio import expected_runtime_ns
@@ -41,16 +41,29 @@ class Pilot:
     """Share of a slot that may be cut off. Shorter slots follow a wandering speed more closely."""
     resolution: float
     """Deviation from the plateau, as a fraction, that noise may still hide."""
+    shortest_slot_ns: int
+    """Least length of the experiment's slots."""
 
 
 ON_A_DISK = Pilot(
-    slot_ns=NS_PER_SECOND, fewest_slots=6, most_rounds=0, largest_cut=1 / 2, resolution=math.inf
+    slot_ns=NS_PER_SECOND,
+    fewest_slots=6,
+    most_rounds=0,
+    largest_cut=1 / 2,
+    resolution=math.inf,
+    shortest_slot_ns=NS_PER_SECOND // 10,
 )
-"""A disk's noise hides small changes from any pilot; the experiment's own slots are tested for those."""
+"""A disk's noise hides small changes from any pilot; the experiment's own slots are tested for those. The
+shorter a slot, the less the disk's speed wanders from one to the next."""
 ON_A_MODEL = Pilot(
-    slot_ns=4 * NS_PER_SECOND, fewest_slots=6, most_rounds=32, largest_cut=LARGEST_CUT, resolution=0.01
+    slot_ns=4 * NS_PER_SECOND,
+    fewest_slots=6,
+    most_rounds=32,
+    largest_cut=LARGEST_CUT,
+    resolution=0.01,
+    shortest_slot_ns=SHORTEST_SLOT_NS,
 )
-"""kyber adapts after a second for the first time, and models are patient."""
+"""kyber adapts after a second for the first time, and models are patient: their speed does not wander."""
 
 
 def settle_slots(
@@ -178,6 +191,7 @@ def piloted(spec: ExperimentSpec, workload: Workload, session: Session, pilot: P
             slots_by_scheduler(samples),
             tail_latency_ns=tail_latency_ns(samples, jobs=workload.focus),
             largest_cut=pilot.largest_cut,
+            shortest_slot_ns=pilot.shortest_slot_ns,
         )
         if found.resolution <= pilot.resolution or 2 * made > pilot.most_rounds:
             return _within_budget(spec, workload, found.decision, samples)

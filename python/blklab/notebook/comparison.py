@@ -7,6 +7,7 @@
     comparison = blklab.compare("sim:hdd-7200", workloads=["many-readers"], blocks=8)
     comparison                            # in a notebook: the report
     comparison.charts()[0]                # one of its pictures
+    comparison.interactive()              # means and runs, to point at and to zoom
     comparison.to_pandas("pairs")
 """
 
@@ -27,6 +28,7 @@ from blklab.execution.pipeline import compare as run_comparison
 from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.notebook.charts import Chart, charts_of
 from blklab.notebook.frames import pandas_frame, polars_frame
+from blklab.notebook.interactive import interactive_chart
 from blklab.notebook.tables import TABLES, Table, TableName
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
@@ -38,6 +40,7 @@ from blklab.report.text.wording import headline
 from blklab.spec.request import build_specs, spec_values
 
 if TYPE_CHECKING:
+    import altair
     import pandas
     import polars
 
@@ -102,10 +105,34 @@ class Comparison:
         Raises:
             UnknownNameError: if the experiment has no such workload.
         """
+        return charts_of(self.record, self.document, self._workload_names(workload))
+
+    def interactive(self, workload: str | None = None, metric: str | None = None) -> altair.VConcatChart:
+        """Means and single runs as a Vega-Altair chart: with values under the pointer, to zoom and to filter.
+
+        Args:
+            workload: Name of a workload; None for the first.
+            metric: Name of a metric; None for the one that decides the workload.
+
+        Raises:
+            MissingToolError: if Altair is not installed.
+            UnknownNameError: if the experiment has no such workload, or no values of the metric.
+        """
+        name = self._workload_names(workload)[0]
+        known = [one.metric for one in self.document.results if one.workload == name]
+        deciding = (one.metric for one in self.document.verdicts if one.workload == name and one.decides)
+        chosen = metric or next(deciding, known[0] if known else None)
+        if chosen is None or chosen not in known:
+            raise UnknownNameError(
+                f"{name} has no values of {metric or 'any metric'}", hint=f"there are {', '.join(known)}"
+            )
+        return interactive_chart(self.record, self.document, name, chosen)
+
+    def _workload_names(self, workload: str | None) -> list[str]:
         names = [one.name for one in self.record.spec.workloads]
         if workload is not None and workload not in names:
             raise UnknownNameError(f"there is no workload {workload!r}", hint=f"there are {', '.join(names)}")
-        return charts_of(self.record, self.document, names if workload is None else [workload])
+        return names if workload is None else [workload]
 
     def reanalysed(self, **options: Any) -> Comparison:
         """The same samples under another confidence, margin or goal.

@@ -24,6 +24,7 @@ _DURATION_FACTORS_NS = {
     "min": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
+_EXACT_UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1))
 _FRACTION = re.compile(r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+)\s*(%?)", re.IGNORECASE)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
@@ -66,6 +67,12 @@ def parse_duration_ns(text: str) -> int:
     if duration_ns <= 0:
         raise UsageError(f"the duration {text!r} must be greater than zero")
     return duration_ns
+
+
+def exact_duration(duration_ns: int) -> str:
+    """A duration that reads back as the same number of nanoseconds."""
+    unit, factor = next((unit, factor) for unit, factor in _EXACT_UNITS if duration_ns % factor == 0)
+    return f"{duration_ns // factor}{unit}"
 
 
 def parse_fraction(written: float | str) -> float:

@@ -163,6 +163,28 @@ class SlotSample(_Record):
     """Whether the slot only shows how its scheduler does when left alone; no value rests on it."""
 
 
+class ChangeSample(_Record):
+    """A planned change as it came about. Times count from the start of the load."""
+
+    change: str
+    """In the grammar of `blklab.spec.changes`."""
+    planned_ns: int
+    begun_ns: int
+    made_ns: int
+    """When it was in force."""
+
+
+class PhaseSample(_Record):
+    """A part of a run between two planned changes. Times count from the start of the load."""
+
+    from_ns: int
+    to_ns: int
+    jobs: list[JobSample]
+    window_ns: int
+    ios: list[float]
+    """I/Os of the jobs in the workload's focus, by windows from `from_ns` on."""
+
+
 class RunSample(_Record):
     """One run: one scheduler under one workload, once; in a switchback one slot."""
 
@@ -183,6 +205,10 @@ class RunSample(_Record):
     """Events on the machine during the run; None without a machine to watch."""
     slot: SlotSample | None = None
     """None for a run of its own."""
+    changes: list[ChangeSample] = []
+    """Planned changes, in their order."""
+    phases: list[PhaseSample] = []
+    """The parts between them; empty for a run without changes."""
 
     @property
     def is_long_slot(self) -> bool:

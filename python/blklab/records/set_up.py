@@ -93,5 +93,7 @@ def _shown(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):
+        return "; ".join(getattr(one, "canonical", str(one)) for one in value)
     name = getattr(value, "name", None)
     return name if isinstance(name, str) else str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from blklab import _core
@@ -18,7 +18,9 @@ from blklab.errors import (
     UnknownNameError,
     UsageError,
 )
+from blklab.records.samples import ChangeSample
 from blklab.simulator.timeline import RunFacts
+from blklab.spec.changes import Change
 from blklab.spec.profiles import Profile
 from blklab.spec.targets import ModelTarget
 
@@ -84,7 +86,24 @@ def read_back_settings(answer: Mapping[str, Any], disk: str) -> dict[str, str]:
     return settings | {f"{disk}/{key}": str(value) for key, value in answer["queue"].items()}
 
 
-def run_facts(answer: Mapping[str, Any], *, target: str, workload: str) -> RunFacts:
+def changes_made(changes: Sequence[Change], answer: Mapping[str, Any]) -> list[ChangeSample]:
+    """The planned changes that were in force before a run on a model ended.
+
+    Args:
+        changes: As they were planned.
+        answer: Of the core or the guest program.
+    """
+    end_ns = answer["engine"]["simulated_ns"]
+    return [
+        ChangeSample(change=change.canonical, planned_ns=change.at_ns, begun_ns=change.at_ns, made_ns=made_ns)
+        for change, made_ns in zip(changes, answer.get("changes_made_ns", []), strict=False)
+        if made_ns is not None and made_ns <= end_ns
+    ]
+
+
+def run_facts(
+    answer: Mapping[str, Any], *, target: str, workload: str, changes: Sequence[Change] = ()
+) -> RunFacts:
     """The facts that a timeline stores about its run, from the core's answer."""
     return RunFacts(
         target=target,
@@ -97,4 +116,5 @@ def run_facts(answer: Mapping[str, Any], *, target: str, workload: str) -> RunFa
         device=answer["device"],
         jobs=answer["jobs"],
         engine=answer["engine"],
+        changes=changes_made(changes, answer),
     )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from blklab import _core
 from blklab.errors import UsageError
 from blklab.quantities.units import parse_duration_ns
 from blklab.simulator.core import call_core, device_request
+from blklab.spec.changes import Change, parse_changes
 from blklab.spec.experiment import Arrangement
 from blklab.spec.machines import Machine
 from blklab.spec.profiles import load_profile
@@ -18,6 +20,9 @@ from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import ModelTarget, parse_target
 from blklab.spec.workloads import Workload, load_workload, parse_workload
 
+FREEZE_NS = 28_000_000
+"""Least time for which a switch stops the load: the median of 40 switches of a busy loop device, most of it
+RCU grace periods."""
 Setting = str | int | float | bool
 Jobs = str | Path | Workload | Mapping[str, Mapping[str, Setting]]
 """Name of a shipped workload, path or text of a job file, a loaded workload, or sections of options."""
@@ -44,6 +49,8 @@ class SimulationRequest:
     seed: int = 1
     arrangement: Arrangement = "fixed"
     """``drawn``: by the seed, as in experiments; see `blklab.spec.experiment.Conditions`."""
+    changes: Sequence[str] = ()
+    """Changes while it runs, such as ``10s reader: ionice=rt/4``; see `blklab.spec.changes`."""
     runtime: str | None = None
     """Runtime of time-based jobs, such as ``2s``; None for that of the job file."""
     timeline: bool = False
@@ -118,6 +125,7 @@ class CoreRequest:
         if request.seed < 0:
             raise UsageError(f"the seed must not be negative, but is {request.seed}")
         self.seed = request.seed
+        self.changes = parse_changes(request.changes)
         self.text = json.dumps(
             device
             | {
@@ -127,6 +135,7 @@ class CoreRequest:
                 "machine": _settings(request.machine),
                 "cgroups": {name: _settings(group) for name, group in request.cgroups.items()},
                 "jobs": {"text": self.workload.text, "source": self.workload.source},
+                "changes": _changes_request(self.changes),
                 "runtime_ns": None if request.runtime is None else parse_duration_ns(request.runtime),
                 "processors": None if request.processors is None else request.processors.request(),
                 "seed": request.seed,
@@ -139,6 +148,11 @@ class CoreRequest:
                 "timeline": request.timeline,
             }
         )
+
+
+def _changes_request(changes: Sequence[Change]) -> dict[str, Any] | None:
+    planned = [change.request() for change in changes]
+    return {"planned": planned, "freeze_ns": FREEZE_NS} if planned else None
 
 
 def _settings(given: Mapping[str, Setting]) -> dict[str, str]:

@@ -12,8 +12,8 @@ A simulation releases the GIL while it runs, and Ctrl-C ends it. A result depend
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from blklab import _core
@@ -47,6 +47,8 @@ class SimulationResult:
     """The simulator's own counters: events, requests, merges, simulated time …"""
     warnings: list[str]
     timeline: Timeline | None = None
+    changes_made_ns: list[int | None] = field(default_factory=list)
+    """When each change was in force; None for one that did not come about."""
 
     def job(self, name: str) -> JobSample:
         """The sample of a section of the job file.
@@ -73,6 +75,7 @@ def simulate(
     processors: Machine | None = None,
     seed: int = 1,
     arrangement: Arrangement = "fixed",
+    changes: Sequence[str] = (),
     runtime: str | None = None,
     timeline: bool = False,
     max_events: int | None = None,
@@ -95,6 +98,7 @@ def simulate(
         processors=processors,
         seed=seed,
         arrangement=arrangement,
+        changes=changes,
         runtime=runtime,
         timeline=timeline,
         max_events=max_events,
@@ -140,7 +144,9 @@ def _result_of(request: CoreRequest, text: str, tables: tuple[bytes, bytes] | No
     answer = json.loads(text)
     timeline = None
     if tables is not None:
-        facts = run_facts(answer, target=request.target, workload=request.workload.name)
+        facts = run_facts(
+            answer, target=request.target, workload=request.workload.name, changes=request.changes
+        )
         timeline = Timeline.from_rows(facts, *tables)
     return SimulationResult(
         target=request.target,
@@ -158,4 +164,5 @@ def _result_of(request: CoreRequest, text: str, tables: tuple[bytes, bytes] | No
             for note in answer["warnings"]
         ],
         timeline=timeline,
+        changes_made_ns=answer.get("changes_made_ns", []),
     )

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from blklab import _core
 from blklab.errors import DataError, SpaceError
-from blklab.records.samples import JobSample
+from blklab.records.samples import ChangeSample, JobSample
 
 MAGIC: Final = b"blklab timeline\n"
 SUFFIX: Final = ".timeline"
@@ -69,6 +69,8 @@ class RunFacts(BaseModel):
     jobs: list[JobSample]
     """In the order of the numbers in the column ``job``."""
     engine: dict[str, Any]
+    changes: list[ChangeSample] = []
+    """Changes while it ran."""
 
 
 @dataclass(frozen=True)

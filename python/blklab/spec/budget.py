@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 from blklab.errors import SpecError
-from blklab.quantities.units import parse_duration_ns
-from blklab.spec.forms import exact_duration
+from blklab.quantities.units import exact_duration, parse_duration_ns
 from blklab.spec.options import Form, Use
 
 MAX_BLOCKS = 100_000

@@ -11,9 +11,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from blklab.spec.budget import BUDGET, DEFAULT_BUDGET_BLOCKS, MAX_BLOCKS
+from blklab.spec.changes import Change
 from blklab.spec.command_options import CommandOptions
 from blklab.spec.forms import (
     ASSIGNMENTS,
+    CHANGES,
     COMMANDS,
     DURATION,
     FRACTION,
@@ -93,6 +95,19 @@ class Conditions(BaseModel):
             commands=(*EVERY_RUN, "tune"),
         ),
     ] = {}
+    changes: Annotated[
+        list[Change],
+        Option(
+            CHANGES,
+            "Change while the load runs, such as '10s reader: ionice=rt/4', '10s batch: io.weight=50', "
+            "'10s nr_requests=32', '10s slice_idle=0' or '10s scheduler=kyber'.",
+            name="change",
+            metavar="'AT WHAT'",
+            see="change-settings-mid-run.md",
+            commands=(*EVERY_RUN, "explain"),
+        ),
+    ] = []
+    """In order of their times."""
     precondition: Annotated[
         bool,
         Option(
@@ -369,6 +384,15 @@ class ExperimentSpec(Conditions, CommandOptions):
     def _switchback_needs_a_budget(self) -> ExperimentSpec:
         if self.design == "switchback" and self.blocks is not None:
             raise ValueError("the design switchback has no fixed number of blocks: give a budget")
+        return self
+
+    @model_validator(mode="after")
+    def _no_changes_between_turns(self) -> ExperimentSpec:
+        if self.design == "switchback" and self.changes:
+            raise ValueError(
+                "the design switchback compares slots of one load, and changes would make the slots before "
+                "and after them unlike: take the design runs"
+            )
         return self
 
     @property

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from blklab.errors import SpecError, UsageError
-from blklab.quantities.units import parse_duration_ns, parse_fraction, parse_size_bytes
+from blklab.quantities.units import exact_duration, parse_duration_ns, parse_fraction, parse_size_bytes
+from blklab.spec.changes import WrittenChange, parse_changes
 from blklab.spec.commands import guest_paths
 from blklab.spec.goals import Goal, goal_from_weights, parse_goal
 from blklab.spec.machines import load_machine
@@ -16,8 +17,6 @@ from blklab.spec.options import Form, Use
 from blklab.spec.schedulers import check_kernel_name, parse_scheduler_choices
 from blklab.spec.sweeps import parse_sweeps
 from blklab.spec.workloads import Workload, load_workload, workload_of_command
-
-_DURATION_UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1))
 
 
 def parse_assignments(texts: Iterable[str], option: str) -> dict[str, str]:
@@ -61,12 +60,6 @@ def parse_group_assignments(texts: Iterable[str], option: str) -> dict[str, dict
                 raise UsageError(f"{option} sets {group}:{key} twice")
             groups[group][key] = value
     return groups
-
-
-def exact_duration(duration_ns: int) -> str:
-    """A duration that reads back as the same number of nanoseconds."""
-    unit, factor = next((unit, factor) for unit, factor in _DURATION_UNITS if duration_ns % factor == 0)
-    return f"{duration_ns // factor}{unit}"
 
 
 def _kernel_names(texts: list[str]) -> list[str]:
@@ -193,6 +186,14 @@ SWEEPS = Form(
     Use.REPEATED, lambda sweeps: [sweep.canonical for sweep in sweeps], parse_sweeps, _listed, list[str]
 )
 KERNELS = Form(Use.REPEATED, lambda names: [",".join(names)], _kernel_names, _listed, list[str])
+CHANGES = Form(
+    Use.REPEATED,
+    lambda changes: [change.canonical for change in changes],
+    parse_changes,
+    _listed,
+    list[WrittenChange],
+)
+"""On the command line a text, in a description a text or a table."""
 MACHINE = Form(Use.ONCE, lambda machine: [machine.source], load_machine, in_file=str)
 """Written as a name or a file."""
 ASSIGNMENTS = Form(

@@ -22,7 +22,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_.-]*")
 _KERNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TUNABLE = re.compile(r"([a-z][a-z0-9_]*)=([^\s:=,]+)")
 
-_OF_QUEUE = tuple(name for name in QUEUE_ATTRIBUTES if name != ASYNC_DEPTH)
+OF_QUEUE = tuple(name for name in QUEUE_ATTRIBUTES if name != ASYNC_DEPTH)
 """`async_depth` counts as a scheduler's tunable, which it was first."""
 
 GRAMMAR_HINT = "write it like mq-deadline, bfq:slice_idle=0 or calm=bfq:slice_idle=0:low_latency=0"
@@ -60,12 +60,12 @@ class SchedulerChoice(BaseModel):
     @property
     def queue(self) -> dict[str, str]:
         """Those of `tunables` that are attributes of the queue (``queue/…``), in order of writing."""
-        return {name: self.tunables[name] for name in _OF_QUEUE if name in self.tunables}
+        return {name: self.tunables[name] for name in OF_QUEUE if name in self.tunables}
 
     @property
     def iosched(self) -> dict[str, str]:
         """Those of `tunables` that are the scheduler's own (``queue/iosched/…``)."""
-        return {name: value for name, value in self.tunables.items() if name not in _OF_QUEUE}
+        return {name: value for name, value in self.tunables.items() if name not in OF_QUEUE}
 
     def on_kernel(self, kernel: str) -> SchedulerChoice:
         """The same choice on a guest kernel, under a label that says so; one that names a kernel keeps it."""

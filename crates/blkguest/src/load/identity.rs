@@ -11,6 +11,7 @@ const WHO_PROCESS: libc::c_int = 1;
 const CLASS_SHIFT: u32 = 13;
 const BEST_EFFORT: u8 = 2;
 const IDLE: u8 = 3;
+const DEFAULT_LEVEL: u8 = 4;
 
 /// Applies the job's priorities and control group to this process.
 ///
@@ -28,41 +29,51 @@ pub fn assume(job: &Job, group_file: Option<&str>) -> Result<(), Failure> {
         let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
         checked("setting the nice value", result)?;
     }
-    if let Some(priority) = priority(job) {
-        // SAFETY: a plain call with numbers.
-        let result = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, priority) };
-        checked("setting the I/O priority", result as libc::c_int)?;
+    if let Some((class, level)) = priority(job) {
+        set_priority(0, class, level)?;
     }
     Ok(())
 }
 
-/// The I/O priority in the kernel's encoding; `None` if it follows from nice.
-fn priority(job: &Job) -> Option<libc::c_int> {
-    let (class, level) = match (job.prioclass.unwrap_or(0), job.prio) {
-        (0, None) => return None,
+/// Gives a process an I/O priority; process 0 is the calling one.
+pub fn set_priority(process: libc::pid_t, class: u8, level: u8) -> Result<(), Failure> {
+    let priority = libc::c_int::from(class) << CLASS_SHIFT | libc::c_int::from(level);
+    // SAFETY: a plain call with numbers.
+    let result = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, process, priority) };
+    checked("setting the I/O priority", result as libc::c_int)?;
+    Ok(())
+}
+
+/// Class and level as the kernel takes them.
+pub fn settled(class: u8, level: Option<u8>) -> (u8, u8) {
+    // The idle class has one level.
+    (class, if class == IDLE { 0 } else { level.unwrap_or(DEFAULT_LEVEL) })
+}
+
+/// Class and level of a job's own I/O priority; `None` if it follows from nice.
+fn priority(job: &Job) -> Option<(u8, u8)> {
+    match (job.prioclass.unwrap_or(0), job.prio) {
+        (0, None) => None,
         // As in fio, a level without a class is best effort.
-        (0, Some(level)) => (BEST_EFFORT, level),
-        // The idle class has one level.
-        (IDLE, _) => (IDLE, 0),
-        (class, level) => (class, level.unwrap_or(4)),
-    };
-    Some(libc::c_int::from(class) << CLASS_SHIFT | libc::c_int::from(level))
+        (0, Some(level)) => Some((BEST_EFFORT, level)),
+        (class, level) => Some(settled(class, level)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn encoded(options: &str) -> Option<libc::c_int> {
+    fn of_job(options: &str) -> Option<(u8, u8)> {
         priority(&blksim::workload::parse(&format!("[a]\n{options}\n"), "test").unwrap().jobs[0])
     }
 
     #[test]
     fn priorities_are_the_kernels() {
-        assert_eq!(encoded(""), None);
-        assert_eq!(encoded("nice=10"), None);
-        assert_eq!(encoded("prio=3"), Some(2 << 13 | 3));
-        assert_eq!(encoded("prioclass=1"), Some(1 << 13 | 4));
-        assert_eq!(encoded("prioclass=3\nprio=2"), Some(3 << 13));
+        assert_eq!(of_job(""), None);
+        assert_eq!(of_job("nice=10"), None);
+        assert_eq!(of_job("prio=3"), Some((2, 3)));
+        assert_eq!(of_job("prioclass=1"), Some((1, 4)));
+        assert_eq!(of_job("prioclass=3\nprio=2"), Some((3, 0)));
     }
 }

@@ -4,7 +4,7 @@ use blksim::mm::memory::paid_ahead_ns;
 use std::sync::atomic::Ordering::SeqCst;
 
 use blksim::core::record::{Direction, JobRecord};
-use blksim::switchback::Switchback;
+use blksim::task::slots::SlotPlan;
 use blksim::workload::Job;
 use blksim::workload::generator::{Generator, Step};
 use blksim::workload::layout::Region;
@@ -39,7 +39,9 @@ pub struct JobProcess<'a> {
     /// Time that it waits before its job's own `startdelay`.
     pub start_delay_ns: u64,
     pub timing: Timing,
-    pub turns: Option<&'a Switchback>,
+    pub slots: Option<&'a SlotPlan>,
+    /// Whether slots that it does not reach count as without I/O; otherwise they are left out.
+    pub closes_slots: bool,
     /// Whether it ends with a command.
     pub beside_command: bool,
     /// The file that takes the processes of its control group, if it has one.
@@ -194,13 +196,19 @@ pub fn run_clone(
     shared.notify();
     if !shared.await_turn(clone) {
         worker.generator.abandon();
+        if let Some(plan) = clone.slots {
+            let mut slots = CloneSlots::new(plan, 0);
+            slots.close(&mut worker.record);
+            slots.leave(clone.number)?;
+        }
         words::leave(RECORD, clone.number, worker.record.words())?;
         shared.clone_ended(clone, 0);
         return Ok(());
     }
     let first = clone.phase() == 0 && clone.order.waits_for[clone.job_index].is_none();
     let opened_ns = if first { shared.start_ns.load(SeqCst) } else { shared.end_ns.load(SeqCst) };
-    worker.slots = clone.turns.map(|turns| CloneSlots::new(turns, opened_ns));
+    let start_ns = shared.start_ns.load(SeqCst);
+    worker.slots = clone.slots.map(|plan| CloneSlots::new(plan, start_ns));
     let delay_ns = job.startdelay_ns.saturating_add(clone.start_delay_ns);
     let begin_ns = opened_ns.saturating_add(delay_ns);
     if first || delay_ns > 0 {
@@ -218,6 +226,9 @@ pub fn run_clone(
     worker.record.runtime_ns = end_ns.saturating_sub(worker.generator.measure_ns());
     if let Some(slots) = &mut worker.slots {
         slots.advance(end_ns, &mut worker.record);
+        if clone.closes_slots {
+            slots.close(&mut worker.record);
+        }
         slots.leave(clone.number)?;
         worker.record = slots.whole(&worker.record);
     }

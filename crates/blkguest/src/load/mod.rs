@@ -1,7 +1,7 @@
 //! The load: one process per clone of a job, driven by blksim's generator.
 
 mod aio;
-mod identity;
+pub mod identity;
 mod job_process;
 mod slots;
 mod synchronous;

@@ -1,8 +1,7 @@
-//! A clone's I/O by slot of a switchback.
+//! A clone's I/O by slot: of a switchback, or a phase between planned changes.
 
 use blksim::core::record::JobRecord;
-use blksim::switchback::Switchback;
-use blksim::task::slots::{SlotRecord, SlotRecorder};
+use blksim::task::slots::{SlotPlan, SlotRecord, SlotRecorder, SlotTimes};
 
 use super::words;
 use crate::failure::Failure;
@@ -19,9 +18,8 @@ pub struct CloneSlots {
 
 impl CloneSlots {
     /// Slots whose times count from `start_ns`.
-    pub fn new(turns: &Switchback, start_ns: u64) -> Self {
-        let times: Vec<_> = turns.slots.iter().map(|slot| slot.times).collect();
-        Self { recorder: SlotRecorder::new(&times, turns.window_ns, &turns.focus), start_ns }
+    pub fn new(plan: &SlotPlan, start_ns: u64) -> Self {
+        Self { recorder: SlotRecorder::new(plan), start_ns }
     }
 
     /// All I/Os that completed before this moment are in the record.
@@ -31,6 +29,11 @@ impl CloneSlots {
         if self.recorder.next_ns().is_some_and(|edge_ns| edge_ns <= before_ns) {
             self.recorder.advance(before_ns, std::slice::from_mut(record));
         }
+    }
+
+    /// Ends the slots that are left: this clone does nothing more.
+    pub fn close(&mut self, record: &mut JobRecord) {
+        self.recorder.close(std::slice::from_mut(record));
     }
 
     /// The record of the whole run, from that since the last slot.
@@ -56,12 +59,12 @@ impl CloneSlots {
 }
 
 /// Slots without any I/O, to add those of the clones to.
-pub fn empty_slots(turns: &Switchback, jobs: &[JobRecord]) -> Vec<SlotRecord> {
-    let slot = |slot: &blksim::switchback::Slot| {
-        let windows = (slot.times.end_ns - slot.times.start_ns) / turns.window_ns;
-        SlotRecord { times: slot.times, jobs: jobs.to_vec(), ios: vec![0; windows as usize] }
+pub fn empty_slots(plan: &SlotPlan, jobs: &[JobRecord]) -> Vec<SlotRecord> {
+    let slot = |times: &SlotTimes| {
+        let windows = (times.end_ns - times.start_ns) / plan.window_ns;
+        SlotRecord { times: *times, jobs: jobs.to_vec(), ios: vec![0; windows as usize] }
     };
-    turns.slots.iter().map(slot).collect()
+    plan.times.iter().map(slot).collect()
 }
 
 /// Adds the slots of a clone to those of the run, and drops those that it did not reach.
@@ -89,23 +92,30 @@ fn add_words(mut words: &[u64], job: usize, slots: &mut Vec<SlotRecord>) -> Opti
 #[cfg(test)]
 mod tests {
     use blksim::core::record::Direction;
-    use blksim::switchback::Slot;
-    use blksim::task::slots::SlotTimes;
 
     use super::*;
 
-    fn turns() -> Switchback {
-        let slot = |start_ns| Slot {
-            scheduler: "none".to_owned(),
-            tunables: Vec::new(),
-            times: SlotTimes {
-                start_ns,
-                end_ns: start_ns + 100,
-                kept_from_ns: start_ns + 50,
-                kept_to_ns: start_ns + 100,
-            },
+    fn turns() -> SlotPlan {
+        let times = |start_ns| SlotTimes {
+            start_ns,
+            end_ns: start_ns + 100,
+            kept_from_ns: start_ns + 50,
+            kept_to_ns: start_ns + 100,
         };
-        Switchback { slots: vec![slot(1000), slot(1100)], window_ns: 50, ..Switchback::default() }
+        SlotPlan { times: vec![times(1000), times(1100)], window_ns: 50, focus: Vec::new() }
+    }
+
+    #[test]
+    fn slots_after_a_clones_end_are_without_its_ios() {
+        let turns = turns();
+        let mut slots = empty_slots(&turns, &[JobRecord::new("a", 1)]);
+        let (mut own, mut record) = (CloneSlots::new(&turns, 0), JobRecord::new("a", 1));
+        own.advance(1060, &mut record);
+        record.add(Direction::Read, 4096, 7);
+        own.close(&mut record);
+        add_words(&own.words(), 0, &mut slots).unwrap();
+        assert_eq!(slots.iter().map(|slot| slot.jobs[0].ios()).collect::<Vec<_>>(), [1, 0]);
+        assert_eq!(own.whole(&record).ios(), 1);
     }
 
     #[test]

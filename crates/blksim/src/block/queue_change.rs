@@ -69,6 +69,11 @@ pub(crate) struct QueueChanges {
 }
 
 impl QueueChanges {
+    /// Number of the changes that were asked for.
+    pub fn count(&self) -> usize {
+        self.changes.len()
+    }
+
     /// The time at which a change was made on the last disk; `None` if not yet on all.
     pub fn done_ns(&self, change: usize) -> Option<u64> {
         let times = self.done_ns.iter().map(|done_ns| done_ns.get(change).copied());

@@ -83,6 +83,14 @@ impl<'a> Outbox<'a> {
     }
 }
 
+/// Until when a unit of a device, such as a flash drive's die, is busy, as far as is known now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnitTimes {
+    pub reads_end_ns: u64,
+    /// End of its programs and erases, which reads suspend.
+    pub work_end_ns: u64,
+}
+
 /// A model of a device.
 pub trait Device {
     /// Its properties.
@@ -110,9 +118,9 @@ pub trait Device {
         None
     }
 
-    /// For each unit that works beside the others (a flash drive's die): the time until which it is
-    /// busy, as far as is known now. Empty if there is only one.
-    fn units_busy_until_ns(&self) -> Vec<u64> {
+    /// For each unit that works beside the others (a flash drive's die): until when it is busy.
+    /// Empty if there is only one.
+    fn units(&self) -> Vec<UnitTimes> {
         Vec::new()
     }
 

@@ -19,7 +19,7 @@ pub use profile::Profile;
 
 use crate::core::error::ProfileError;
 use crate::core::params::{Param, Values, unknown};
-use crate::devices::device::{Command, Device, Facts, Outbox};
+use crate::devices::device::{Command, Device, Facts, Outbox, UnitTimes};
 
 /// A kind of device.
 #[derive(Debug, Clone, Copy)]
@@ -134,8 +134,8 @@ impl Device for AnyDevice {
         each!(self, d => d.head_sector())
     }
 
-    fn units_busy_until_ns(&self) -> Vec<u64> {
-        each!(self, d => d.units_busy_until_ns())
+    fn units(&self) -> Vec<UnitTimes> {
+        each!(self, d => d.units())
     }
 
     fn busy_ns(&self) -> u64 {

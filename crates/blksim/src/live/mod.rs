@@ -3,6 +3,7 @@
 //! * [`view`]: its state at a moment as plain data.
 //! * [`change`]: what can be changed, as on Linux: the scheduler, its tunables, attributes of the
 //!   queue, priorities of jobs, weights and limits of control groups.
+//! * [`planned`]: changes that are known before the run.
 //! * [`settings`]: the checks of a change, and what it does to the machine.
 //!
 //! ```
@@ -39,6 +40,7 @@
 
 pub mod change;
 pub mod device;
+pub mod planned;
 mod settings;
 pub mod view;
 
@@ -50,6 +52,7 @@ use crate::rqos::policy::Policy;
 use crate::simulate::{Outcome, Setup, Simulation};
 use crate::timeline::Timeline;
 use change::Change;
+use planned::Begun;
 use settings::{Effect, Settings};
 use view::View;
 
@@ -61,6 +64,7 @@ pub struct LiveSimulation {
     settings: Settings,
     /// Changes that were scheduled, by time; those of one moment in the order of scheduling.
     scheduled: Vec<(u64, Change)>,
+    begun: Vec<Begun>,
 }
 
 impl LiveSimulation {
@@ -74,7 +78,7 @@ impl LiveSimulation {
         let mut simulation = Simulation::new(setup, policies)?;
         let settings = Settings::new(setup, &simulation)?;
         simulation.engine.machine_mut().block.allow_changes(freeze_ns);
-        Ok(Self { simulation, settings, scheduled: Vec::new() })
+        Ok(Self { simulation, settings, scheduled: Vec::new(), begun: Vec::new() })
     }
 
     /// Makes a change now: behind everything that happens at this moment.
@@ -87,6 +91,7 @@ impl LiveSimulation {
         let effects = settings.change(&self.simulation, change)?;
         self.settings = settings;
         let at_ns = self.simulation.now_ns();
+        let queue_changes = self.nr_queue_changes();
         let machine = self.simulation.engine.machine_mut();
         for effect in effects {
             match effect {
@@ -96,6 +101,7 @@ impl LiveSimulation {
                 Effect::Priority(job, priority) => machine.tasks.set_priority(job, priority),
             }
         }
+        self.note(queue_changes);
         Ok(())
     }
 

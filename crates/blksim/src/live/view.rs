@@ -3,7 +3,7 @@
 use crate::block::disk::{Disk, DiskCounters};
 use crate::block::request::{NEVER_NS, Operation, Priority, Request, RequestId, Requests};
 use crate::core::record::{Direction, JobRecord};
-use crate::devices::device::Device;
+use crate::devices::device::{Device, UnitTimes};
 use crate::elevator::holding::Holding;
 use crate::simulate::Simulation;
 use crate::timeline::NO_JOB;
@@ -47,8 +47,8 @@ pub struct DiskView {
     pub in_flight: Vec<RequestView>,
     /// Sector at which the head is or for which it is bound; `None` without a head.
     pub head_sector: Option<u64>,
-    /// For each die of a flash drive: the time until which it is busy.
-    pub units_busy_until_ns: Vec<u64>,
+    /// For each die of a flash drive: until when it reads, and until when it programs or erases.
+    pub units: Vec<UnitTimes>,
     pub busy_ns: u64,
     pub nr_requests: u32,
     pub tags_used: u32,
@@ -181,7 +181,7 @@ fn disk_view(
         ahead,
         in_flight,
         head_sector: disk.device.head_sector(),
-        units_busy_until_ns: disk.device.units_busy_until_ns(),
+        units: disk.device.units(),
         busy_ns: disk.device.busy_ns(),
         nr_requests: disk.view.facts.nr_requests,
         tags_used: disk.nr_requests_used(),

@@ -1,8 +1,10 @@
-//! The slots of a switchback: what the jobs did in parts of one run.
+//! Slots: what the jobs did in parts of one run, such as the turns of a switchback, or the phases between
+//! planned changes.
 //!
 //! The records of jobs are exchanged at the edges of each slot's kept part, so that an I/O is
 //! recorded as in any run.
 
+use crate::core::error::{ErrorKind, SimulationError};
 use crate::core::record::JobRecord;
 
 /// The times of a slot, from the beginning of the simulation.
@@ -14,6 +16,41 @@ pub struct SlotTimes {
     /// `kept_to_ns`.
     pub kept_from_ns: u64,
     pub kept_to_ns: u64,
+}
+
+/// The slots that a run records apart, in order.
+#[derive(Debug, Clone, Default)]
+pub struct SlotPlan {
+    pub times: Vec<SlotTimes>,
+    /// Length of the windows in which I/Os are counted; a last, shorter one is left out.
+    pub window_ns: u64,
+    /// Jobs whose I/Os are counted there; empty for all.
+    pub focus: Vec<String>,
+}
+
+impl SlotPlan {
+    /// Refuses slots that overlap, or that have no kept part within them.
+    pub fn check(&self) -> Result<(), SimulationError> {
+        let refuse = |field, message: &str| {
+            Err(SimulationError::of(ErrorKind::OutOfRange, field, message.to_owned()))
+        };
+        if self.window_ns == 0 {
+            return refuse("window_ns", "window_ns must be larger than 0");
+        }
+        let mut end_ns = 1;
+        for times in &self.times {
+            let order =
+                [end_ns, times.start_ns, times.kept_from_ns, times.kept_to_ns, times.end_ns];
+            if !order.is_sorted() || times.kept_from_ns == times.kept_to_ns {
+                return refuse(
+                    "slots",
+                    "slots begin after 0, follow one another, and each has a kept part within it",
+                );
+            }
+            end_ns = times.end_ns;
+        }
+        Ok(())
+    }
 }
 
 /// The I/O of the jobs in a slot.
@@ -51,9 +88,9 @@ pub struct SlotRecorder {
 }
 
 impl SlotRecorder {
-    /// Slots in order, each divided into windows of `window_ns`; a last, shorter one is left out.
-    /// Windows count the I/Os of the jobs in `focus`, or of all if it is empty.
-    pub fn new(times: &[SlotTimes], window_ns: u64, focus: &[String]) -> Self {
+    /// Of a plan that was checked.
+    pub fn new(plan: &SlotPlan) -> Self {
+        let SlotPlan { times, window_ns, focus } = plan;
         let mut edges = Vec::new();
         for (index, slot) in times.iter().enumerate() {
             edges.push((slot.kept_from_ns, Edge::KeptBegins, index));
@@ -68,7 +105,7 @@ impl SlotRecorder {
         let slot = |times: &SlotTimes| SlotRecord { times: *times, jobs: Vec::new(), ios: vec![] };
         Self {
             slots: times.iter().map(slot).collect(),
-            focus: focus.to_vec(),
+            focus: focus.clone(),
             edges,
             next: 0,
             before: Vec::new(),
@@ -143,6 +180,11 @@ impl SlotRecorder {
             sum.merge(record);
         }
         whole
+    }
+
+    /// Ends all slots that have begun or would begin yet: nothing more is done in this run.
+    pub fn close(&mut self, records: &mut [JobRecord]) {
+        self.advance(u64::MAX - 1, records);
     }
 
     /// The slots that have ended.

@@ -18,18 +18,19 @@ from blklab.backends.uml import BACKEND
 from blklab.errors import RequirementError
 from blklab.execution.judgement.answers import Answer, Outcome, answers_to, identical
 from blklab.execution.judgement.questions import (
+    EVERY_QUESTION,
     LOADS,
     RUNTIME_NS,
     SCHEDULERS,
     VERSION,
     Question,
-    questions_on,
+    Scope,
 )
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.store import find
 from blklab.records.samples import RunSample
 from blklab.spec.experiment import Conditions
-from blklab.spec.machines import load_machine
+from blklab.spec.machines import Machine, load_machine
 from blklab.spec.plan import Cell, CellKey, derive_seed
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.targets import parse_target
@@ -79,7 +80,7 @@ def judge(
     base: str,
     other: str,
     observer: JudgementObserver,
-    disks: Iterable[str] = tuple(RUNTIME_NS),
+    scope: Scope = EVERY_QUESTION,
     *,
     workers: Workers = THIS_MACHINE,
 ) -> Judgement:
@@ -89,7 +90,7 @@ def judge(
         base: Name of the kernel to compare with.
         other: Name of the one to be judged.
         observer: Receives the progress.
-        disks: The modelled disks to ask about.
+        scope: The questions to ask.
         workers: Run the guests.
 
     Raises:
@@ -98,12 +99,14 @@ def judge(
     """
     kernels = find(base), find(other)
     offered = tuple(name for name in SCHEDULERS if all(name in kernel.schedulers for kernel in kernels))
-    if not offered:
-        raise RequirementError(f"the kernels {base} and {other} have no scheduler in common")
-    machine = BACKEND.default_machine(Conditions(), [base, other])
+    asked = scope.questions(offered)
+    if not any(asked.values()):
+        raise RequirementError(
+            f"the kernels {base} and {other} have no scheduler in common that is asked about"
+        )
+    machine = load_machine(scope.machine or BACKEND.default_machine(Conditions(), [base, other]))
     progress = _Counting(observer)
     runs: dict[Question, list[tuple[RunSample, RunSample]]] = {}
-    asked = {disk: questions_on(disk, offered) for disk in disks}
     progress.expect(FIRST_ROUNDS * sum(map(len, asked.values())))
     for disk, questions in asked.items():
         with _session(disk, machine, base, other, workers) as session:
@@ -114,16 +117,16 @@ def judge(
             progress.expect(len(differing) * (ROUNDS - FIRST_ROUNDS))
             for round_number in range(FIRST_ROUNDS, ROUNDS):
                 court.ask(differing, round_number, runs)
-    return Judgement(VERSION, *kernels, machine, tuple(runs), tuple(answers_to(runs)))
+    return Judgement(VERSION, *kernels, machine.name, tuple(runs), tuple(answers_to(runs)))
 
 
 def _session(
-    disk: str, machine: str, base: str, other: str, workers: Workers
+    disk: str, machine: Machine, base: str, other: str, workers: Workers
 ) -> AbstractContextManager[Session]:
     options = SessionOptions(
         run_id="judgement",
         kernels=(base, other),
-        machine=load_machine(machine),
+        machine=machine,
         runtime_ns=RUNTIME_NS[disk],
         arrangement="drawn",
         workers=workers,

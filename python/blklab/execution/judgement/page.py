@@ -76,6 +76,11 @@ def _table(outcome: Outcome, answers: Sequence[Answer]) -> Iterator[str]:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
+def answer_text(answer: Answer) -> str:
+    """An answer in one line, without its question."""
+    return " ".join(part for part in _row(answer)[3:] if part)
+
+
 def _row(answer: Answer) -> tuple[str, ...]:
     question = answer.question
     where = (question.disk, question.scheduler, question.load)

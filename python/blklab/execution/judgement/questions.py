@@ -56,6 +56,25 @@ class Question:
         return f"{self.disk}/{self.scheduler}/{self.load}"
 
 
-def questions_on(disk: str, schedulers: tuple[str, ...] = SCHEDULERS) -> list[Question]:
-    """All questions about a disk."""
-    return [Question(disk, scheduler, load) for scheduler in schedulers for load in LOADS]
+@dataclass(frozen=True)
+class Scope:
+    """The questions that are asked; an empty part leaves its choice open."""
+
+    disks: tuple[str, ...] = ()
+    schedulers: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
+    machine: str | None = None
+    """The cost table of the guests' processor; None for the usual one that both kernels can take."""
+
+    def questions(self, offered: tuple[str, ...]) -> dict[str, list[Question]]:
+        """The questions about each disk, among schedulers that are offered."""
+        schedulers = [name for name in offered if name in (self.schedulers or offered)]
+        loads = [name for name in LOADS if name in (self.loads or LOADS)]
+        disks = [name for name in RUNTIME_NS if name in (self.disks or RUNTIME_NS)]
+        return {
+            disk: [Question(disk, scheduler, load) for scheduler in schedulers for load in loads]
+            for disk in disks
+        }
+
+
+EVERY_QUESTION = Scope()

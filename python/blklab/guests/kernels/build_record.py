@@ -44,6 +44,8 @@ class BuildRecord(BaseModel):
     """Names of the user's configuration fragments, which follow the shipped one."""
     missing_options: list[str]
     """Optional options that this source does not know."""
+    added_schedulers: list[str] = []
+    """The schedulers that are built in beside those of the unchanged kernel, from patches and files."""
     compiler: str
     recipe: int
     tree_id: str

@@ -44,8 +44,10 @@ from blklab.guests.kernels.digests import digest_file
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.names import DEFAULT_NAME, check_name
 from blklab.guests.kernels.patch_check import check_patches
-from blklab.guests.kernels.patches import Patch, read_patch, shipped_instruments
+from blklab.guests.kernels.patches import Patch, shipped_instruments
 from blklab.guests.kernels.releases import check_release, fetch_archive, fetched_archive
+from blklab.guests.kernels.scheduler_files import added_schedulers, read_scheduler_files
+from blklab.guests.kernels.series import read_series
 from blklab.guests.kernels.source import DEBIAN, KernelSource, locate
 from blklab.guests.kernels.toolchain import PATCH_TOOL, compiler_identity, require_tools
 from blklab.guests.kernels.trees import CachedTree, find_tree, prepare_tree
@@ -68,13 +70,15 @@ class BuildRequest:
     name: str = DEFAULT_NAME
     source: str = DEBIAN
     patches: Sequence[str] = ()
-    """Files, or names of shipped patches, in order."""
+    """Files, mailboxes and folders of patches, or names of shipped patches, in order."""
     fragments: Sequence[str] = ()
     """Configuration fragments to add to the shipped one, in order."""
     with_instruments: bool = True
     """Whether to apply blklab's own patches that improve measurements (``kernel/instruments``)."""
     jobs: int | None = None
     """Number of parallel compilers; None for one per processor."""
+    scheduler_files: Sequence[str] = ()
+    """Schedulers to add that are one file each."""
     release: str | None = None
     """A release to fetch the source of from Debian's suites, for example ``7.3``; replaces `source`."""
 
@@ -86,6 +90,7 @@ class BuildPlan:
     name: str
     source: KernelSource
     patches: tuple[Patch, ...]
+    """The user's patches, then the schedulers that are added."""
     instruments: tuple[Patch, ...]
     """Patches that are tried after the others, and skipped if they do not apply."""
     fragments: tuple[Fragment, ...]
@@ -124,8 +129,13 @@ def plan_build(request: BuildRequest) -> BuildPlan:
     request = _with_archive(request, fetched_archive)
     if request.jobs is not None and request.jobs < 1:
         raise UsageError(f"a build needs at least one compiler, not {request.jobs}")
-    fragments = (shipped_fragment(), *(read_fragment(Path(text).expanduser()) for text in request.fragments))
-    patches = tuple(read_patch(text) for text in request.patches)
+    schedulers = read_scheduler_files(request.scheduler_files)
+    patches = (*(patch for text in request.patches for patch in read_series(text)), *schedulers)
+    fragments = (
+        shipped_fragment(),
+        *(scheduler.fragment() for scheduler in schedulers),
+        *(read_fragment(Path(text).expanduser()) for text in request.fragments),
+    )
     instruments = shipped_instruments() if request.with_instruments else ()
     source = locate(request.source)
     require_tools(source.tools, PATCH_TOOL if patches or instruments else {})
@@ -231,6 +241,7 @@ def _build(plan: BuildPlan, work: Path, observer: BuildObserver) -> None:
         ],
         fragments=[fragment.name for fragment in plan.fragments[1:]],
         missing_options=missing,
+        added_schedulers=added_schedulers(tree.folder),
         compiler=plan.compiler,
         recipe=RECIPE,
         tree_id=plan.tree_id,

@@ -116,7 +116,8 @@ class KernelBuild:
     @property
     def schedulers(self) -> tuple[str, ...]:
         """The schedulers that it offers, ``none`` first."""
-        return ("none", *(name for name, option in SCHEDULER_OPTIONS.items() if option in self.config))
+        built_in = (name for name, option in SCHEDULER_OPTIONS.items() if option in self.config)
+        return ("none", *built_in, *self.record.added_schedulers)
 
     @property
     def has_ublk(self) -> bool:

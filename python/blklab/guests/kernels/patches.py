@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from blklab.errors import PatchError, UnknownNameError, reason_of
@@ -24,7 +24,7 @@ _PATCHING = re.compile(r"(?:checking|patching) file '?([^'\n]+?)'?(?: \(.*)?$")
 
 @dataclass(frozen=True)
 class Patch:
-    """A valid patch."""
+    """A valid patch, or another change to files of a source that can be named before it is made."""
 
     name: str
     path: Path
@@ -33,11 +33,30 @@ class Patch:
     """The files that it changes, by path in the source."""
     created: tuple[str, ...] = ()
     """Those of them that it creates, so that a source need not have them."""
+    part: str = ""
+    """Its place in a file of several, for messages: ``2 of 3, "subject"``."""
+
+    @property
+    def place(self) -> str:
+        """Where it comes from, for messages."""
+        return f"{self.path} ({self.part})" if self.part else str(self.path)
 
     @property
     def sha256(self) -> str:
         """SHA-256 of its content."""
         return hashlib.sha256(self.content).hexdigest()
+
+    def complaint_about(self, folder: Path) -> str | None:
+        """The parts that do not apply to a directory; None if all of it applies."""
+        return _complaint_about(self, folder)
+
+    def apply_to(self, folder: Path) -> None:
+        """Applies it to a directory.
+
+        Raises:
+            PatchError: if it does not apply; the directory may be half changed then.
+        """
+        _apply(self, folder)
 
 
 def shipped_patches() -> dict[str, Path]:
@@ -52,6 +71,24 @@ def shipped_instruments() -> tuple[Patch, ...]:
     return tuple(read_patch(str(path)) for path in sorted(folder.glob("*/*.patch")))
 
 
+def find_patch(text: str) -> Path:
+    """The file or folder of that name, or else the shipped patch.
+
+    Raises:
+        UnknownNameError: if there is none.
+    """
+    path = Path(text).expanduser()
+    shipped = shipped_patches()
+    if not path.exists() and text in shipped:
+        return shipped[text]
+    if path.exists():
+        return path
+    raise UnknownNameError(
+        f"the patch {text} cannot be read: No such file or directory",
+        hint=f"name a file, or one that ships with blklab: {', '.join(shipped)}",
+    )
+
+
 def read_patch(text: str) -> Patch:
     """Reads a unified diff as of ``git diff`` and ``diff -u``, whose paths have one leading component.
 
@@ -62,32 +99,53 @@ def read_patch(text: str) -> Patch:
         UnknownNameError: if there is no such file or patch.
         PatchError: if it is not a patch, or names files outside a source.
     """
-    path = Path(text).expanduser()
-    shipped = shipped_patches()
-    if not path.exists() and text in shipped:
-        path = shipped[text]
+    path = find_patch(text)
+    return parse_patch(read_content(path), Patch(path.name, path.absolute(), b"", ()))
+
+
+def read_content(path: Path) -> bytes:
+    """Reads a patch's file.
+
+    Raises:
+        UnknownNameError: if that fails.
+    """
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
-        raise UnknownNameError(
-            f"the patch {text} cannot be read: {reason_of(error)}",
-            hint=f"name a file, or one that ships with blklab: {', '.join(shipped)}",
-        ) from error
+        raise UnknownNameError(f"the patch {path} cannot be read: {reason_of(error)}") from error
+
+
+def has_hunk(content: bytes) -> bool:
+    """Whether a text holds a change at all; cover letters and replies do not."""
+    return _HUNK.search(content) is not None
+
+
+def parse_patch(content: bytes, origin: Patch) -> Patch:
+    """Reads the content of a patch.
+
+    Args:
+        content: The diff, with any text around it.
+        origin: Its name, path and place, without content.
+
+    Raises:
+        PatchError: as for `read_patch`.
+    """
+    place = origin.place
     if _BINARY.search(content):
-        raise PatchError(f"{text} changes a binary file, which patch(1) does not support")
-    if not _HUNK.search(content):
+        raise PatchError(f"{place} changes a binary file, which patch(1) does not support")
+    if not has_hunk(content):
         raise PatchError(
-            f"{text} is not a patch: it has no hunk (@@ … @@)", hint="make one with `git diff` or `diff -up`"
+            f"{place} is not a patch: it has no hunk (@@ … @@)", hint="make one with `git diff` or `diff -up`"
         )
-    old = [_inside(name, text) for name in _OLD.findall(content)]
-    new = [_inside(name, text) for name in _NEW.findall(content)]
+    old = [_inside(name, place) for name in _OLD.findall(content)]
+    new = [_inside(name, place) for name in _NEW.findall(content)]
     pairs = list(zip(old, new, strict=False))
     files = dict.fromkeys(name for pair in pairs for name in pair if name is not None)
     files |= {name.decode("utf-8", "surrogateescape"): None for name in _RENAMED.findall(content)}
     if not files:
-        raise PatchError(f"{text} is not a patch: it names no file (--- a/… and +++ b/…)")
+        raise PatchError(f"{place} is not a patch: it names no file (--- a/… and +++ b/…)")
     created = tuple(after for before, after in pairs if before is None and after is not None)
-    return Patch(path.name, path.absolute(), content, tuple(files), created)
+    return replace(origin, content=content, files=tuple(files), created=created)
 
 
 def apply_patches(patches: Sequence[Patch], tree: Path, scratch: Path) -> None:
@@ -137,7 +195,7 @@ def apply_to_copies(patches: Sequence[Patch], copies: Path) -> None:
     """
     for patch in patches:
         _try(patch, copies)
-        _apply(patch, copies)
+        patch.apply_to(copies)
 
 
 def apply_those_that_fit(patches: Sequence[Patch], tree: Path, scratch: Path) -> dict[str, str]:
@@ -156,7 +214,7 @@ def apply_those_that_fit(patches: Sequence[Patch], tree: Path, scratch: Path) ->
         copies = scratch / patch.name
         copies.mkdir(parents=True)
         copy_files(patch.files, tree, copies)
-        if (complaint := _complaint_about(patch, copies)) is None:
+        if (complaint := patch.complaint_about(copies)) is None:
             apply_patches([patch], tree, copies)
         else:
             skipped[patch.name] = complaint
@@ -172,15 +230,14 @@ def copy_files(paths: Iterable[str], origin: Path, destination: Path) -> None:
 
 
 def _try(patch: Patch, folder: Path) -> None:
-    if (complaint := _complaint_about(patch, folder)) is not None:
+    if (complaint := patch.complaint_about(folder)) is not None:
         raise PatchError(
-            f"the patch {patch.path} does not apply: {complaint}",
+            f"the patch {patch.place} does not apply: {complaint}",
             hint="nothing was changed; a patch applies to the release that it was made from",
         )
 
 
 def _complaint_about(patch: Patch, folder: Path) -> str | None:
-    """The parts of a patch that do not apply to a directory; None if all of it applies."""
     result = _run_patch(patch, folder, "--dry-run")
     if result.returncode == 0:
         return None
@@ -203,16 +260,17 @@ def _complaint_about(patch: Patch, folder: Path) -> str | None:
 def _apply(patch: Patch, folder: Path) -> None:
     result = _run_patch(patch, folder)
     if result.returncode:
-        raise PatchError(f"the patch {patch.path} does not apply: {(result.stdout + result.stderr).strip()}")
+        raise PatchError(f"the patch {patch.place} does not apply: {(result.stdout + result.stderr).strip()}")
 
 
 def _run_patch(patch: Patch, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     """Applies a patch to a directory, without fuzz: patch's default could put a hunk in the wrong place."""
     command = ["patch", "--strip=1", "--forward", "--batch", "--fuzz=0", "--no-backup-if-mismatch"]
     result = subprocess.run(
-        [*command, *more, f"--directory={folder}", "--reject-file=-", f"--input={patch.path}"],
+        [*command, *more, f"--directory={folder}", "--reject-file=-"],
         capture_output=True,
         check=False,
+        input=patch.content,
         env={"LC_ALL": "C", "PATH": _path()},
     )
     return subprocess.CompletedProcess(

@@ -105,6 +105,40 @@ class RunCgroups:
                 )
         return found
 
+    def protect_root(self, journal: Journal, settings: Sequence[CgroupSetting]) -> None:
+        """Records attributes of the root group that will be changed while a load runs; the rest is ours."""
+        for setting in settings:
+            path = self.hierarchy.root / setting.attribute
+            if setting.group != ROOT_GROUP:
+                continue
+            if not path.exists():
+                raise missing_attribute(self.hierarchy.version, setting.attribute)
+            journal.protect_attribute(path, undo=undo_writes(path, setting.value))
+
+    def change(self, settings: Sequence[CgroupSetting]) -> list[tuple[Path, str]]:
+        """Writes settings while a load runs.
+
+        Returns:
+            The writes that undo it, the last one first.
+
+        Raises:
+            TunableError: if the kernel lacks an attribute, refuses a value, or keeps another one.
+        """
+        undo: list[tuple[Path, str]] = []
+        for setting in settings:
+            path = self.folder(setting.group) / setting.attribute
+            if path.exists():
+                undo = [*((path, text) for text in undo_writes(path, setting.value)), *undo]
+            self._set(path, setting)
+        return undo
+
+    def change_commands(self, settings: Sequence[CgroupSetting]) -> list[str]:
+        """The writes of `change` as shell commands."""
+        return [
+            f"echo {shlex.quote(setting.value)} > {_quoted(self.folder(setting.group) / setting.attribute)}"
+            for setting in settings
+        ]
+
     def _enable_controller(self, journal: Journal) -> None:
         """Enables the I/O controller for the root's children, if it is not enabled already."""
         control = self.hierarchy.root / "cgroup.subtree_control"

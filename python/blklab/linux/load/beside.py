@@ -12,13 +12,12 @@ from blklab.errors import JobFileError
 from blklab.linux.load.fio import (
     JOB_FILE,
     OUTPUT_FILE,
-    STARTED,
     Fio,
     job_file_text,
     read_report,
-    wait_for_start,
 )
 from blklab.linux.load.fio_output import FioReport
+from blklab.linux.load.fio_start import remove_starts, wait_for_start
 from blklab.linux.load.load_process import EndedProcess, LoadProcess, load_process
 from blklab.linux.scratch.layout import JobRegions
 from blklab.records.samples import NS_PER_SECOND
@@ -120,8 +119,7 @@ def load_beside(
     """
     (folder / JOB_FILE).write_text(text, encoding="utf-8")
     (folder / OUTPUT_FILE).unlink(missing_ok=True)
-    for path in folder.glob(f"{STARTED}.*"):
-        path.unlink()
+    remove_starts(folder)
     with load_process(
         fio.command(),
         folder,

@@ -10,14 +10,13 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from blklab.errors import JobFileError, MissingToolError, RunFailedError
+from blklab.errors import JobFileError, MissingToolError
 from blklab.linux.load.fio_histograms import (
     HISTOGRAM_OPTIONS,
     histogram_options,
@@ -32,12 +31,12 @@ from blklab.linux.load.fio_rates import (
     remove_rate_logs,
     with_rates,
 )
+from blklab.linux.load.fio_start import STARTED, remove_starts
 from blklab.linux.load.load_process import (
     REQUIRED_PROGRAMS,
     EndedProcess,
     LoadProcess,
     load_process,
-    run_load_process,
 )
 from blklab.linux.load.numa import NUMA_OPTIONS, missing_nodes
 from blklab.linux.scratch.layout import JobRegions
@@ -48,8 +47,6 @@ MINIMUM_VERSION = (3, 18)
 """The first version that reports percentiles and bins of total latency as well as of completion latency."""
 
 JOB_FILE = "job.fio"
-STARTED = "started"
-"""Beginning of the names of the files that clones create as they begin, in a stretch."""
 OUTPUT_FILE = "output.json"
 
 _OURS = (
@@ -69,6 +66,7 @@ _OURS = (
 _PERCENTILES = ("lat_percentiles=1", "clat_percentiles=0", "slat_percentiles=0")
 _STRETCH_PERCENTILES = ("lat_percentiles=0", "clat_percentiles=1", "slat_percentiles=0")
 """Histogram logs exist for completion latencies only."""
+_PHASE_PERCENTILES = ("lat_percentiles=1", "clat_percentiles=1", "slat_percentiles=0")
 _GLOBAL = (
     # A device that vanished must not come back as a regular file in /dev.
     "allow_file_create=0",
@@ -78,8 +76,6 @@ _VERSION = re.compile(r"fio-(\d+)\.(\d+)\S*")
 _VERSION_TIMEOUT_S = 120
 _GRACE_S = 120
 """Time beyond its jobs' own runtimes after which fio counts as hung."""
-_START_LIMIT_S = 120
-_POLL_S = 0.005
 _TOO_LONG = f"fio was still running {_GRACE_S} s after its jobs should have ended"
 
 
@@ -144,6 +140,7 @@ def job_file_text(
     folder: str | None = None,
     stretch_window_ms: int | None = None,
     says_start: bool = False,
+    phase_window_ms: int | None = None,
 ) -> str:
     """Writes the job file for fio.
 
@@ -156,9 +153,13 @@ def job_file_text(
         folder: Directory of the regions' files, relative to fio's working directory; None for devices.
         stretch_window_ms: Window of the histogram logs of a switchback's stretch, which has no ramp time and
             whose clones say when they begin; None for a run of its own.
-        says_start: Whether clones say when they begin in any case (`wait_for_start`).
+        says_start: Whether clones say when they begin in any case (`blklab.linux.load.fio_start`).
+        phase_window_ms: Window of the histogram logs of a run with planned changes, which take the place of
+            logs of rates; its clones say when they begin. None for other runs.
     """
-    if stretch_window_ms is None:
+    if phase_window_ms is not None:
+        recorded = [*_PHASE_PERCENTILES, *histogram_options(phase_window_ms)]
+    elif stretch_window_ms is None:
         recorded = [*_PERCENTILES, *rate_options(rate_window_ms(workload, runtime_ns))]
     else:
         recorded = [*_STRETCH_PERCENTILES, *histogram_options(stretch_window_ms)]
@@ -189,11 +190,13 @@ def job_file_text(
                 lines += log_lines(job, number + 1)
             number += len(clones) if together else 1
             told = [group_joins[job.cgroup]] if job.cgroup is not None and group_joins is not None else []
-            if stretch_window_ms is not None or says_start:
+            if stretch_window_ms is not None or phase_window_ms is not None or says_start:
                 told.append(f"{STARTED}.{number}")
             if told:
                 # fio's process starts the shell, so $PPID is the process to join; tee reports a refusal.
-                lines.append(f"exec_prerun=echo $PPID | tee {' '.join(told)}")
+                # Clones of one section share their file.
+                tee = "tee -a" if together else "tee"
+                lines.append(f"exec_prerun=echo $PPID | {tee} {' '.join(told)}")
     return "\n".join(lines) + "\n"
 
 
@@ -233,8 +236,8 @@ def _option_lines(job: Job, runtime_ns: int | None, *, ramps: bool) -> list[str]
             continue
         if option == "runtime" and job.time_based and runtime_ns is not None:
             lines.append(f"runtime={max(runtime_ns // 1000, 1)}us")
-        elif option == "ramp_time" and _ramp_time_ns(job, runtime_ns) < job.ramp_time_ns:
-            lines.append(f"ramp_time={max(_ramp_time_ns(job, runtime_ns) // 1000, 1)}us")
+        elif option == "ramp_time" and ramp_time_ns(job, runtime_ns) < job.ramp_time_ns:
+            lines.append(f"ramp_time={max(ramp_time_ns(job, runtime_ns) // 1000, 1)}us")
         elif value:
             lines.append(f"{option}={value}")
         else:
@@ -242,7 +245,7 @@ def _option_lines(job: Job, runtime_ns: int | None, *, ramps: bool) -> list[str]
     return lines
 
 
-def _ramp_time_ns(job: Job, runtime_ns: int | None) -> int:
+def ramp_time_ns(job: Job, runtime_ns: int | None) -> int:
     """The ramp time; a runtime that replaces the job's own also limits it, so that short runs stay short."""
     return (
         min(job.ramp_time_ns, runtime_ns) if job.time_based and runtime_ns is not None else job.ramp_time_ns
@@ -265,7 +268,7 @@ def expected_runtime_ns(workload: Workload, runtime_ns: int | None) -> int | Non
         if own is None:
             return None
         start = max(phase_start, ends.get(job.wait_for, 0) if job.wait_for is not None else 0)
-        ends[job.name] = start + job.startdelay_ns + _ramp_time_ns(job, runtime_ns) + own
+        ends[job.name] = start + job.startdelay_ns + ramp_time_ns(job, runtime_ns) + own
         latest = max(latest, ends[job.name])
     return latest
 
@@ -306,8 +309,7 @@ def started_fio(
     """
     (folder / JOB_FILE).write_text(text, encoding="utf-8")
     (folder / OUTPUT_FILE).unlink(missing_ok=True)
-    for path in folder.glob(f"{STARTED}.*"):
-        path.unlink()
+    remove_starts(folder)
     remove_histogram_logs(folder)
     with load_process(
         fio.command(read_only=read_only),
@@ -316,23 +318,6 @@ def started_fio(
         too_long=_TOO_LONG,
     ) as process:
         yield process
-
-
-def wait_for_start(process: LoadProcess, folder: Path, workload: Workload) -> bool:
-    """Waits until all clones of a load have begun; False if the load ended instead.
-
-    Raises:
-        RunFailedError: if it takes too long.
-    """
-    clones = sum(job.numjobs for job in workload.jobs)
-    limit = time.monotonic() + _START_LIMIT_S
-    while len(list(folder.glob(f"{STARTED}.*"))) < clones:
-        if not process.running:
-            return False
-        if time.monotonic() > limit:
-            raise RunFailedError(f"fio's jobs did not begin within {_START_LIMIT_S} s")
-        time.sleep(_POLL_S)
-    return True
 
 
 def read_report(folder: Path, ended: EndedProcess, workload: Workload) -> FioReport:
@@ -345,7 +330,14 @@ def read_report(folder: Path, ended: EndedProcess, workload: Workload) -> FioRep
 
 
 def run_fio(
-    fio: Fio, workload: Workload, text: str, folder: Path, *, read_only: bool, runtime_ns: int | None
+    fio: Fio,
+    workload: Workload,
+    text: str,
+    folder: Path,
+    *,
+    read_only: bool,
+    runtime_ns: int | None,
+    meanwhile: Callable[[LoadProcess], None] | None = None,
 ) -> FioReport:
     """Runs a job file in a directory until fio ends.
 
@@ -358,6 +350,7 @@ def run_fio(
         folder: fio's working directory.
         read_only: Whether fio must not write.
         runtime_ns: Replaces the runtime of time-based jobs, as in the job file.
+        meanwhile: Called once fio has been started.
 
     Raises:
         RunFailedError: if fio hangs. Failures that fio reports are in the report.
@@ -366,13 +359,18 @@ def run_fio(
     (folder / OUTPUT_FILE).unlink(missing_ok=True)
     remove_rate_logs(folder)
     remove_logs(folder)
+    remove_histogram_logs(folder)
+    remove_starts(folder)
     expected_ns = expected_runtime_ns(workload, runtime_ns)
-    ended = run_load_process(
+    with load_process(
         fio.command(read_only=read_only),
         folder,
         limit_s=None if expected_ns is None else expected_ns / NS_PER_SECOND + _GRACE_S,
         too_long=_TOO_LONG,
-    )
+    ) as process:
+        if meanwhile is not None:
+            meanwhile(process)
+        ended = process.wait()
     report = read_report(folder, ended, workload)
     if not report.jobs:
         return report

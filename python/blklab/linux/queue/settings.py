@@ -106,6 +106,20 @@ class QueueSettings:
         self._in_force = wanted
         return settings
 
+    def change(self, name: str, value: str) -> None:
+        """Writes one setting of all leaves while a load runs; the next `apply` writes everything.
+
+        Args:
+            name: As in sysfs: ``nr_requests``, ``iosched/slice_idle``.
+            value: Its value.
+
+        Raises:
+            TunableError: if the kernel lacks the setting or refuses the value.
+        """
+        self._in_force = None
+        for leaf in self._leaves:
+            write_attribute(leaf, name_on(leaf, name), value)
+
     def notes(self) -> list[str]:
         """Notes on settings that this kernel has in another place than asked for, once they were applied."""
         return [note_on_place("this kernel", of_queue="/" not in here) for here in self._moved.values()]
@@ -125,6 +139,13 @@ class QueueSettings:
             for name, value in tunables(leaf).items():
                 settings[f"{leaf.name}/{TUNABLE_PREFIX}{name}"] = value
         return settings
+
+    def change_commands(self, name: str, value: str) -> list[str]:
+        """The writes of `change` as shell commands."""
+        return [
+            f"echo {shlex.quote(value)} > {shlex.quote(str(leaf.sys_path / 'queue' / name))}"
+            for leaf in self._leaves
+        ]
 
     def commands(self, choice: SchedulerChoice, offered: Sequence[str]) -> list[str]:
         """The writes that apply a choice from any state, as shell commands."""

@@ -1,9 +1,10 @@
 // The frame of a chart over time: title, grid, labels, and the places of values.
 
-import { niceStep, tick } from "./format.js";
+import { niceStep, timeTick } from "./format.js";
 import { write } from "./canvas.js";
 
-export const LEFT = 58;
+export const LEFT = 62;
+const TICK = 52; // px from one label of time to the next, at least
 const RIGHT = 10;
 const TOP = 26;
 const BOTTOM = 20;
@@ -28,7 +29,7 @@ export class Axes {
   #times() {
     const { context, theme, box } = this;
     const span = this.toNs - this.fromNs;
-    const step = niceStep(span, Math.max(2, box.width / 110));
+    const step = niceStep(span, Math.max(2, box.width / TICK));
     context.strokeStyle = theme.grid;
     context.lineWidth = 1;
     for (let ns = Math.ceil(Math.max(0, this.fromNs) / step) * step; ns <= this.toNs; ns += step) {
@@ -37,7 +38,7 @@ export class Axes {
       context.moveTo(x, box.y);
       context.lineTo(x, box.y + box.height);
       context.stroke();
-      if (x > box.x + 14 && x < box.x + box.width - 16) write(context, theme, tick(Math.round(ns)), x, box.y + box.height + 10, { align: "center", px: 11 });
+      if (x > box.x + 14 && x < box.x + box.width - 16) write(context, theme, timeTick(Math.round(ns), step), x, box.y + box.height + 10, { align: "center", px: 11 });
     }
   }
 

@@ -57,5 +57,13 @@ export function write(context, theme, text, x, y, { colour = theme.quiet, align 
   context.fillStyle = colour;
   context.textAlign = align;
   context.textBaseline = "middle";
-  context.fillText(text, x, y, most);
+  context.fillText(most === undefined ? text : shortened(context, text, most), x, y);
+}
+
+// The text, or as much of its beginning as has room.
+function shortened(context, text, most) {
+  if (context.measureText(text).width <= most) return text;
+  let kept = text.length - 1;
+  while (kept > 0 && context.measureText(`${text.slice(0, kept)}…`).width > most) kept -= 1;
+  return kept > 1 ? `${text.slice(0, kept).trimEnd()}…` : "";
 }

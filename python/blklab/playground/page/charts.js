@@ -1,7 +1,7 @@
 // The charts over time: positions, shares of the device, throughput, latency.
 
 import { Axes } from "./axes.js";
-import { capacityText, percent, rate, tick } from "./format.js";
+import { capacityText, percent, rateTick, tick } from "./format.js";
 import { BINS, percentileNs } from "./history.js";
 
 const EVERY = 4; // bins from one point of a curve to the next
@@ -54,12 +54,13 @@ export function drawShares(context, width, height, theme, lane, level) {
     for (const { ns, sums } of points(level, lane, EVERY)) {
       const all = sums.reduce((sum, one) => sum + one.heldNs, 0);
       let below = 0;
-      const [left, right] = [axes.x(ns - EVERY * level.binNs), axes.x(ns)];
+      // Whole pixels, so that neighbours meet without a seam.
+      const [left, right] = [Math.round(axes.x(ns - EVERY * level.binNs)), Math.round(axes.x(ns))];
       for (const [task, { heldNs }] of sums.entries()) {
         if (all === 0 || heldNs === 0) continue;
         const part = heldNs / all;
-        context.fillStyle = theme.task(task);
-        context.fillRect(left, axes.y(below + part), right - left + 0.6, axes.y(below) - axes.y(below + part));
+        context.fillStyle = task < lane.history.tasks ? theme.task(task) : theme.quiet; // the last: the kernel's own
+        context.fillRect(left, axes.y(below + part), right - left, axes.y(below) - axes.y(below + part));
         below += part;
       }
     }
@@ -102,10 +103,10 @@ export function drawThroughput(context, width, height, theme, lane, level, scale
   const axes = new Axes(context, width, height, theme, { title: "Throughput", ...span(level, lane.nowNs) });
   const all = points(level, lane, WITHIN);
   const seconds = (WITHIN * level.binNs) / 1e9;
-  let most = 1;
+  let most = 1000; // bytes per second: before the first I/O has ended, there is a scale all the same
   for (const { sums } of all) for (const { bytes } of sums) most = Math.max(most, bytes / seconds);
   most = niceCeiling(scales.covering("throughput", lane, 0, most)[1]);
-  for (const part of [0, 0.5, 1]) axes.level(part, rate(most * part));
+  for (const part of [0, 0.5, 1]) axes.level(part, rateTick(most * part));
   axes.clip(() => {
     for (let task = 0; task < lane.history.tasks; task += 1) {
       const dots = all.map(({ ns, sums }) => ({ ns, part: sums[task].bytes / seconds / most }));

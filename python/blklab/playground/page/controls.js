@@ -10,6 +10,8 @@ const SHARING_NAMES = [
   ["ioband", "dm-ioband"],
 ];
 
+const hint = (text) => element("p", { class: "hint", textContent: text });
+
 export class Controls {
   // `changed(setup)` is told of every change.
   constructor(shipped, changed) {
@@ -17,6 +19,12 @@ export class Controls {
     this.changed = changed;
     this.root = byId("controls");
     this.open = new Map();
+  }
+
+  // Forgets which parts were open: another scene comes.
+  reset() {
+    this.open.clear();
+    this.root.replaceChildren();
   }
 
   show(setup) {
@@ -41,7 +49,7 @@ export class Controls {
   }
 
   #device() {
-    const devices = Object.entries(this.shipped.devices).map(([name, { summary }]) => [name, `${name}: ${summary}`]);
+    const devices = Object.keys(this.shipped.devices).map((name) => [name, name]);
     const input = select(devices, this.setup.device, {
       id: "device",
       "data-control": "device",
@@ -55,7 +63,7 @@ export class Controls {
       id: "drive-queue",
       "data-control": "driveQueue",
     });
-    const parts = [field("Disk", input)];
+    const parts = [field("Disk", input), hint(this.shipped.devices[this.setup.device].summary)];
     if (this.shipped.devices[this.setup.device].kind === "hdd") parts.push(field("Commands that the drive queues", depth, "1: no NCQ, so only the scheduler orders requests"));
     return element("div", { class: "fields wide" }, ...parts);
   }
@@ -178,7 +186,7 @@ export class Controls {
 
   #more() {
     const { dispatchWait, machine, seed } = this.setup;
-    const machines = Object.entries(this.shipped.machines).map(([name, { summary }]) => [name, `${name}: ${summary}`]);
+    const machines = Object.keys(this.shipped.machines).map((name) => [name, name]);
     const processors = select(machines, machine, {
       id: "machine",
       "data-control": "machine",
@@ -188,7 +196,7 @@ export class Controls {
       "details",
       { "data-key": "more", open: dispatchWait > 0 || machine !== "zero-cpu-time" },
       element("summary", { textContent: "More" }),
-      element("div", { class: "fields wide" }, field("Processors", processors)),
+      element("div", { class: "fields wide" }, field("Processors", processors), hint(this.shipped.machines[machine].summary)),
       element(
         "div",
         { class: "fields" },

@@ -12,30 +12,31 @@ export class Dies {
   }
 
   draw(context, width, height, view, theme) {
-    const { units_busy_until_ns: busy } = view.device;
-    const columns = Math.max(1, Math.min(this.channels, busy.length));
-    const rows = Math.ceil(busy.length / columns);
+    const { units } = view.device;
+    const columns = Math.max(1, Math.min(this.channels, units.length));
+    const rows = Math.ceil(units.length / columns);
     const top = 30;
     const gridHeight = height * 0.66 - top;
     const gap = 3;
     const cellWidth = (width - 24 - gap * (columns - 1)) / columns;
     const cellHeight = (gridHeight - gap * (rows - 1)) / rows;
-    const atWork = busy.filter((until) => until > view.now_ns).length;
-    write(context, theme, `${busy.length} dies on ${columns} channels, ${atWork} at work`, 12, 14, { colour: theme.text });
-    for (const [die, until] of busy.entries()) {
+    const atWork = units.filter((unit) => Math.max(unit.reads_end_ns, unit.work_end_ns) > view.now_ns).length;
+    write(context, theme, `${units.length} dies on ${columns} channels, ${atWork} at work`, 12, 15, { colour: theme.text, weight: 600 });
+    for (const [die, unit] of units.entries()) {
       const x = 12 + (die % columns) * (cellWidth + gap);
       const y = top + Math.floor(die / columns) * (cellHeight + gap);
       context.fillStyle = theme.metal;
       context.fillRect(x, y, cellWidth, cellHeight);
+      // A read suspends a program, so a die that has both reads.
+      const reads = unit.reads_end_ns > view.now_ns;
+      const until = reads ? unit.reads_end_ns : unit.work_end_ns;
       const leftNs = until - view.now_ns;
-      if (leftNs > 0) {
-        const began = this.began[die];
-        if (!began || began.until !== until) this.began[die] = { until, ns: Math.max(leftNs, began?.until > view.now_ns ? began.ns : 0) };
-        const part = Math.min(1, leftNs / this.began[die].ns);
-        // Reads are short; only programs and erases keep a die for longer than that.
-        context.fillStyle = this.began[die].ns < 150e3 ? theme.read : theme.program;
-        context.fillRect(x, y + cellHeight * (1 - part), cellWidth, cellHeight * part);
-      }
+      if (leftNs <= 0) continue;
+      const began = this.began[die];
+      if (began?.until !== until) this.began[die] = { until, ns: Math.max(leftNs, began?.until > view.now_ns ? began.ns : 0) };
+      const part = Math.min(1, leftNs / this.began[die].ns);
+      context.fillStyle = reads ? theme.read : theme.program;
+      context.fillRect(x, y + cellHeight * (1 - part), cellWidth, cellHeight * part);
     }
     const legendY = top + gridHeight + 14;
     this.#legend(context, theme, legendY);

@@ -11,7 +11,17 @@ export function duration(ns) {
 }
 
 // The same without zeros behind the point, for the scale of a chart.
-export const tick = (ns) => duration(ns).replace(/\.0+ /, " ").replace(/(\.\d*[1-9])0+ /, "$1 ");
+const plain = (text) => text.replace(/\.0+ /, " ").replace(/(\.\d*[1-9])0+ /, "$1 ");
+export const tick = (ns) => plain(duration(ns));
+export const rateTick = (bytesPerSecond) => plain(rate(bytesPerSecond));
+
+// A time on a scale of such steps: as many digits as tell two steps apart.
+export function timeTick(ns, stepNs) {
+  if (ns === 0) return "0 s";
+  const [unit, unitNs] = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]].find(([, one]) => ns >= one) ?? ["ns", 1];
+  const places = Math.max(0, Math.ceil(-Math.log10(stepNs / unitNs) - 1e-9));
+  return `${(ns / unitNs).toFixed(places)} ${unit}`;
+}
 
 // Bytes per second, in decimal units as drives are sold.
 export function rate(bytesPerSecond) {
@@ -37,6 +47,8 @@ export function capacityText(bytes) {
 }
 
 export const percent = (share) => `${Math.round(share * 100)} %`;
+
+export const requestsText = (count) => `${count} ${count === 1 ? "request" : "requests"}`;
 
 // A step of 1, 2 or 5 times a power of ten that divides a range into about `parts`.
 export function niceStep(range, parts) {

@@ -5,10 +5,10 @@ import { drawLatency, drawPositions, drawShares, drawThroughput } from "./charts
 import { Commands } from "./commands.js";
 import { Dies } from "./dies.js";
 import { element } from "./elements.js";
-import { duration, percent, rate } from "./format.js";
+import { duration, percent, rate, requestsText } from "./format.js";
 import { BINS, percentileNs } from "./history.js";
 import { armText, Platter } from "./platter.js";
-import { Queue } from "./queue.js";
+import { Queue, queueHeight } from "./queue.js";
 import { Names } from "./queue_rows.js";
 
 const CHARTS = [drawPositions, drawShares, drawThroughput, drawLatency];
@@ -16,7 +16,7 @@ const CHART_NAMES = ["Positions", "Shares of the device’s time", "Throughput",
 
 function stageFor(lane) {
   if (lane.view.device.kind === "hdd") return new Platter(lane);
-  return lane.view.device.units_busy_until_ns.length ? new Dies(lane) : new Commands();
+  return lane.view.device.units.length ? new Dies(lane) : new Commands();
 }
 
 export class LaneView {
@@ -29,7 +29,9 @@ export class LaneView {
     // Pages that tasks have written are the kernel's to write back.
     this.shown = setup.tasks.some((task) => task.buffered && task.pattern.includes("w")) ? [...this.names, "writeback"] : this.names;
     this.stage = stageFor(lane);
-    this.queue = new Queue(new Names(setup));
+    const names = new Names(setup);
+    this.queue = new Queue(names);
+    this.queueHeight = queueHeight(lane.view, setup, names);
     const picture = (kind, label) => element("canvas", { class: kind, role: "img", "aria-label": label });
     const stage = picture("stage", "The device");
     const queue = picture("queue", "The scheduler’s queue");
@@ -119,14 +121,14 @@ export class LaneView {
     const saying = this.#now(view);
     this.saying.textContent = saying;
     this.stageCanvas.element.setAttribute("aria-label", `The device: ${saying}`);
-    const kinds = `${view.held_count} requests with ${this.lane.scheduler}, ${view.in_device_count} in the device`;
+    const kinds = `${requestsText(view.held_count)} with ${this.lane.scheduler}, ${view.in_device_count} in the device`;
     this.queueCanvas.element.setAttribute("aria-label", kinds);
   }
 
   #now(view) {
     if (this.lane.ended) return "all tasks have ended";
     const { motion } = view.device;
-    if (!motion) return view.in_device_count ? `${view.in_device_count} requests in the device` : "the device is idle";
+    if (!motion) return view.in_device_count ? `${requestsText(view.in_device_count)} in the device` : "the device is idle";
     const served = view.in_device.find((request) => request.id === motion.command);
     const whose = served ? `${this.names[served.job] ?? "the kernel"}: ` : "";
     return `${whose}${armText(motion, view.now_ns)}`;

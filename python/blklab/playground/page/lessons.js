@@ -53,6 +53,7 @@ export class Lessons {
     byId("lesson-statements").replaceChildren(...lesson.statements.map(({ text }) => element("li", { textContent: text })));
     for (const [other, one] of this.lessons.entries()) byId(`lesson-${one.id}`).setAttribute("aria-pressed", String(other === index));
     this.show(lesson);
+    byId(`lesson-${lesson.id}`).scrollIntoView({ block: "nearest", inline: "center" });
     byId("lesson").scrollIntoView({ block: "nearest" });
   }
 

@@ -18,6 +18,7 @@ import { Simulator } from "./simulator.js";
 import { Transport } from "./transport.js";
 
 const WINDOW_SECONDS = 8;
+const PREVIEW_PART = 0.6; // of the charts' window
 const SLOWEST_CONTROL_MS = 100;
 
 class Playground {
@@ -70,6 +71,7 @@ class Playground {
   openLink(hash) {
     const first = this.lessons.lessons[0].link;
     const setup = this.#guarded(() => checkSetup(fromHash(hash) ?? fromHash(first), this.shipped));
+    this.controls.reset();
     this.start(setup ?? fromHash(first), { keepProblem: setup === undefined });
   }
 
@@ -88,13 +90,22 @@ class Playground {
     this.views = started.map((lane) => new LaneView(lane, setup, this.theme, scales));
     for (const view of this.views) view.resized = () => this.#soon();
     byId("lanes").replaceChildren(...this.views.map(({ root }) => root));
+    byId("lanes").style.setProperty("--queue-height", `${Math.max(...this.views.map(({ queueHeight }) => queueHeight))}px`);
     byId("lanes").classList.toggle("two", started.length === 2);
     if (device !== setup.device) this.transport.setSpeed(this.shipped.devices[setup.device].rotational ? 0.02 : 1e-4);
     byId("back").max = 0;
+    this.previewNs = null;
     this.player.show(started);
     this.#told();
     this.draw(true);
     if (keepProblem) this.#fail(new Error(problem));
+  }
+
+  // Goes on a little, so that nobody opens an empty page.
+  preview() {
+    this.#guarded(() => this.player.goTo(this.player.speed * WINDOW_SECONDS * PREVIEW_PART * 1e9));
+    this.previewNs = this.player.nowNs;
+    this.draw(true);
   }
 
   #lanes(setup) {
@@ -124,10 +135,12 @@ class Playground {
       byId("problem").hidden = false;
       return;
     }
-    const changes = this.player.nowNs > 0 ? changesBetween(this.setup, setup, this.shipped) : null;
+    const first = this.player.nowNs === this.previewNs;
+    const changes = this.player.nowNs > 0 && !first ? changesBetween(this.setup, setup, this.shipped) : null;
     const { playing } = this.player;
     if (changes === null) {
       this.start(setup);
+      if (first) this.preview();
     } else {
       this.#whileItRuns(setup, changes);
     }
@@ -183,6 +196,7 @@ class Playground {
 
   #scene(lesson) {
     this.player.play(false);
+    this.controls.reset();
     this.start(checkSetup(fromHash(lesson.link), this.shipped));
     this.transport.setSpeed(lesson.speed);
     this.player.play(true);
@@ -228,10 +242,13 @@ class Playground {
 
 const shipped = JSON.parse(byId("shipped").textContent);
 const lessons = JSON.parse(byId("lessons").textContent);
+// In a frame of another page only the scene is of interest.
+if (window.self !== window.top) document.documentElement.dataset.embedded = "";
 try {
   const simulator = await Simulator.load(byId("program").textContent.trim());
   window.playground = new Playground(simulator, shipped, lessons);
   window.playground.openLink(location.hash);
+  window.playground.preview();
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 } catch (error) {
   byId("problem").textContent = `The simulator did not start: ${error.message}`;

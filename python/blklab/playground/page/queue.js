@@ -7,6 +7,19 @@ import { queueRows } from "./queue_rows.js";
 const HEIGHTS = { head: 22, sorted: 38, list: 38, queue: 44, tokens: 54 };
 const CHIP = 13;
 
+// The height that a scheduler's rows take, in px, for as many queues as tasks may bring.
+const LEAST = 140;
+const MOST = 400;
+const QUEUES = 4;
+const HAS_QUEUES = new Set(["bfq", "cfq"]);
+
+export function queueHeight(view, setup, names) {
+  const { rows } = queueRows(view, names);
+  const shown = rows.reduce((sum, row) => sum + HEIGHTS[row.type], 0);
+  const coming = HAS_QUEUES.has(view.holding.kind) ? HEIGHTS.head * (1 + setup.groups.length) + HEIGHTS.queue * Math.min(QUEUES, names.processes.length + 1) : 0;
+  return Math.min(MOST, Math.max(LEAST, 44 + Math.max(shown, coming)));
+}
+
 export class Queue {
   constructor(names) {
     this.names = names;
@@ -15,8 +28,9 @@ export class Queue {
   draw(context, width, height, view, theme) {
     Object.assign(this, { context, theme, view });
     write(context, theme, `${view.held_count} with the scheduler`, 12, 15, { colour: theme.text, weight: 600 });
+    const room = width - 36 - context.measureText(`${view.held_count} with the scheduler`).width;
     const waiting = view.waiting_for_tag ? `, ${view.waiting_for_tag} wait for one` : "";
-    write(context, theme, `${view.tags_used} of ${view.nr_requests} tags${waiting}`, width - 12, 15, { align: "right", px: 11 });
+    write(context, theme, `${view.tags_used} of ${view.nr_requests} tags${waiting}`, width - 12, 15, { align: "right", px: 11, most: room });
     const { rows, byNumber } = queueRows(view, this.names);
     this.byNumber = byNumber;
     let y = 32;
@@ -27,6 +41,8 @@ export class Queue {
       }
       const x = 12 + row.depth * 12;
       this.#title(row, x, y, width);
+      // A list that is alone has all of the room.
+      row.lines = rows.length === 1 ? Math.max(1, Math.floor((height - y - 24) / CHIP)) : 1;
       this[`_${row.type}`]?.(row, x, y + 17, width - x - 12);
       y += HEIGHTS[row.type];
     }
@@ -45,7 +61,9 @@ export class Queue {
     const taken = Math.min(context.measureText(row.text).width, width - from - 12);
     const bar = row.bar ? this.#barWidth(width - x - 12) + 12 : 0;
     const room = Math.max(20, width - from - taken - 24 - bar);
-    if (row.detail) write(context, theme, row.detail, from + taken + 10, y + 6, { px: 11, colour: row.late ? theme.bad : theme.quiet, most: room });
+    context.font = `11px ${theme.font}`;
+    const detail = [row.detail, ...(row.shorter ?? [])].find((text) => text && context.measureText(text).width <= room) ?? row.detail;
+    if (detail) write(context, theme, detail, from + taken + 10, y + 6, { px: 11, colour: row.late ? theme.bad : theme.quiet, most: room });
   }
 
   // Along the device, with the head above its place and the scheduler's next request marked.
@@ -80,7 +98,10 @@ export class Queue {
 
   // In its order, the next one first.
   _list(row, x, y, width) {
-    this.#chips(row.requests, x, y, width);
+    const perLine = Math.max(1, Math.floor(width / CHIP));
+    const whole = Math.min(row.lines - 1, Math.ceil(row.requests.length / perLine) - 1);
+    for (let line = 0; line < whole; line += 1) this.#chips(row.requests.slice(line * perLine, (line + 1) * perLine), x, y + line * CHIP, width);
+    this.#chips(row.requests.slice(Math.max(0, whole) * perLine), x, y + Math.max(0, whole) * CHIP, width);
     if (row.requests.length === 0) write(this.context, this.theme, "none waits", x, y + 5, { px: 11 });
   }
 

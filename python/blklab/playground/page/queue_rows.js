@@ -3,7 +3,7 @@
 import { duration, size } from "./format.js";
 
 const SIDES = new Set(["reads", "writes", "sync", "async"]);
-const CLASS_NAMES = { "real time": "real time", "best effort": "best effort", idle: "idle" };
+const CLASS_BRIEF = { "real-time": "rt", "best-effort": "be" };
 
 // The names of tasks and groups, by the simulator's numbers.
 export class Names {
@@ -81,15 +81,17 @@ function queueRow(part, depth, context) {
   const job = facts.sync && known !== undefined ? names.job(known) : null;
   const one = known === undefined ? "a task" : names.task(known);
   const who = facts.sync ? (facts.shared ? `${one} and others` : one) : "writes without a waiter";
-  const level = facts.class === "idle" ? "idle class" : `${CLASS_NAMES[facts.class] ?? facts.class} ${facts.level}`;
+  const level = facts.class === "idle" ? "idle class" : `${facts.class} ${facts.level}`;
   const weight = facts.weight === undefined ? "" : `, weight ${facts.weight}`;
   const raised = facts.raised ? `, raised: ${facts.raised}` : "";
+  const brief = facts.class === "idle" ? "idle" : `${CLASS_BRIEF[facts.class] ?? facts.class} ${facts.level}`;
   return {
     type: "queue",
     depth,
     job,
     text: who,
     detail: `${level}${weight}${raised}`,
+    shorter: [`${brief}${weight}${facts.raised ? ", raised" : ""}`, `${brief}${weight}`, brief],
     active,
     bar: slice(facts, nowNs),
     requests: fifo.length >= sorted.length ? fifo : sorted,

@@ -12,7 +12,7 @@ export const PATTERN_NAMES = {
 };
 
 const CLASS_NAMES = [
-  ["none", "none (from nice)"],
+  ["none", "none"],
   ["rt", "real time"],
   ["be", "best effort"],
   ["idle", "idle"],
@@ -30,12 +30,13 @@ export function taskControls(setup, index, edit) {
   };
   const choice = (name, text, pairs, hint) =>
     field(text, select(pairs, String(task[name]), { ...named(name), onchange: (event) => set(name, typeof task[name] === "boolean" ? event.target.value === "true" : event.target.value) }), hint);
+  const broad = (made) => { made.classList.add("broad"); return made; };
   const blocks = BLOCKS.includes(task.block) ? BLOCKS : [task.block, ...BLOCKS];
   const groups = [["", "none"], ...setup.groups.map(({ name }) => [name, name])];
   const levelled = task.class === "rt" || task.class === "be";
   return element(
     "details",
-    { class: "task", open: setup.tasks.length <= 2, name: "" },
+    { class: "task", open: setup.tasks.length === 1, name: "" },
     element(
       "summary",
       {},
@@ -46,7 +47,7 @@ export function taskControls(setup, index, edit) {
     element(
       "div",
       { class: "fields" },
-      choice("pattern", "Does", Object.entries(PATTERN_NAMES)),
+      broad(choice("pattern", "Does", Object.entries(PATTERN_NAMES))),
       choice("block", "Block", blocks.map((one) => [one, one]), "bytes of one I/O"),
       count("processes", "Processes", "processes that do this, each with a file of its own", { max: MOST_PROCESSES }),
       count("depth", "I/Os at once", "I/Os of each process under way at once; direct I/O only", { disabled: task.buffered }),
@@ -54,7 +55,7 @@ export function taskControls(setup, index, edit) {
       count("fsync", "fsync after", "writes between two calls of fsync; 0: never", { disabled: !task.pattern.includes("w") }),
       count("think", "Thinks, µs", "pause after each I/O"),
       count("begin", "Begins at, ms", "start delay"),
-      choice("class", "I/O class", CLASS_NAMES, "ionice -c"),
+      choice("class", "I/O class", CLASS_NAMES, "ionice -c; none: as nice says"),
       count("level", "Level", "ionice -n: 0 is best", { disabled: !levelled }),
       choice("group", "Group", groups, "control group"),
       field("File size", sizeInput(task, (value) => set("file", value), named("file")), "of each process; empty: as large as fits"),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from blklab.quantities.formatting import Scale, scale_for
 from blklab.report.charts.figure import WIDE, horizontal_axis
-from blklab.report.drawing.svg import Axis, element, group, label, number
+from blklab.report.drawing.svg import Axis, element, group, label, line, number
 
 NS_PER_US = 1_000
 
@@ -21,6 +21,8 @@ class Window:
 
     start_ns: float
     end_ns: float
+    marks_ns: tuple[float, ...] = ()
+    """Times at which a line is drawn, such as those of changes."""
 
     def holds(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
         """A mask of the times that lie within the window."""
@@ -62,9 +64,11 @@ class TimeFrame:
         """Grid lines, numbers and the unit."""
         # The length decides the unit: a short window late in a run reads best in small units.
         scale: Scale = scale_for("us", [(self.window.end_ns - self.window.start_ns) / NS_PER_US])
+        marks = [at_ns for at_ns in self.window.marks_ns if self.window.start_ns < at_ns < self.window.end_ns]
         return group(
             [
                 horizontal_axis(self.axis, bottom, top, scale, 8 if wide else 3),
+                *(line(x, top, x, bottom, css="change") for x in self.x(np.array(marks)).tolist()),
                 label(self.right, bottom + 36, f"time, {scale.unit}", css="axis-title", text_anchor="end"),
             ]
         )

@@ -33,6 +33,7 @@ from blklab.report.documents.findings import (
     sweep_parts,
 )
 from blklab.report.documents.parts import MeanPart, PairPart, Part
+from blklab.report.documents.phases import ChangePart, ChangesPart, change_part, changes_part
 from blklab.report.documents.processors import ProcessorPart, processor_parts
 from blklab.report.summary.commands import command_sentence
 from blklab.report.summary.conduct import NoisePart, StoppingPart, noise_parts, stopping_part
@@ -131,6 +132,8 @@ class CompareDocument(Part):
     steadiness: list[SteadinessPart]
     """Empty where runs have no record over time."""
     noise: list[NoisePart]
+    changes: ChangesPart | None = None
+    """None if nothing changed while the load ran."""
     processors: list[ProcessorPart] = Field(default_factory=list)
     """Of models that run on a cost table; empty elsewhere."""
     warnings: list[str]
@@ -197,6 +200,14 @@ class JobPart(Part):
     """None for a section of a job file. The I/O of a command is in here, not in the fields above."""
 
 
+class RunPhasePart(Part):
+    """A part of one run between planned changes; seconds from the start of the load."""
+
+    from_seconds: float
+    to_seconds: float
+    jobs: list[JobPart]
+
+
 class RunDocument(Part):
     """The document that `blklab run --json -` prints."""
 
@@ -211,6 +222,10 @@ class RunDocument(Part):
     settings: dict[str, str]
     engine: dict[str, Any]
     warnings: list[str]
+    changes: list[ChangePart] = Field(default_factory=list)
+    """Planned changes, as they came about."""
+    phases: list[RunPhasePart] = Field(default_factory=list)
+    """The parts between them; empty without changes."""
 
 
 def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDocument:
@@ -251,6 +266,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         during_runs=machine_part(analysis, record.samples),
         steadiness=steadiness_parts(analysis),
         noise=noise_parts(analysis.noise, record.spec.slots),
+        changes=changes_part(record),
         processors=processor_parts(record),
         warnings=[*record.warnings, *analysis.verdict.warnings],
         failed_runs=[
@@ -286,6 +302,15 @@ def run_document(
         settings=sample.settings,
         engine=sample.engine,
         warnings=sample.warnings,
+        changes=[change_part(change) for change in sample.changes],
+        phases=[
+            RunPhasePart(
+                from_seconds=phase.from_ns / NS_PER_SECOND,
+                to_seconds=phase.to_ns / NS_PER_SECOND,
+                jobs=[job_part(job) for job in phase.jobs],
+            )
+            for phase in sample.phases
+        ],
     )
 
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from blklab.analysis.values import experiment_values
-from blklab.quantities.formatting import confidence_text, count_of, margin_text
+from blklab.quantities.formatting import confidence_text, count_of, margin_text, metric_title
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.comparison import CompareDocument
@@ -24,6 +24,7 @@ from blklab.report.summary.designs import conduct_sentence, extent, most_samples
 from blklab.report.summary.disturbed import disturbed_rows, marked_text
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
+from blklab.report.summary.phases import changes_sentences
 from blklab.report.summary.processors import processor_sentences
 from blklab.report.summary.regret import loss_rows
 from blklab.report.summary.reproduce import repeat_command
@@ -72,7 +73,13 @@ def render_html(
         document=document,
         record=record,
         headline=headline(document),
-        says=" ".join([explanation(document), *processor_sentences(document.processors)]),
+        says=" ".join(
+            [
+                explanation(document),
+                *processor_sentences(document.processors),
+                *changes_sentences(document.changes),
+            ]
+        ),
         facts=_facts(record, document),
         steps=next_steps(document),
         known=known,
@@ -97,6 +104,7 @@ def render_html(
         margin=margin_text(record.spec.margin),
         format_bytes=format_bytes,
         course_text=course_text,
+        metric_title=metric_title,
         format_duration=format_duration,
         count_of=count_of,
         extent=extent(document),

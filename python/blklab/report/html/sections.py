@@ -13,6 +13,7 @@ from blklab.quantities.formatting import margin_text, metric_title, scale_for
 from blklab.quantities.sample_units import SampleUnit
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import LatencyHistogram
+from blklab.report.charts.changes import changes_chart
 from blklab.report.charts.distribution import LatencySeries, density_chart, exceedance_chart
 from blklab.report.charts.forest import ForestRow, Margin, forest_chart
 from blklab.report.charts.relative import RelativeRow, relative_chart
@@ -26,6 +27,7 @@ from blklab.report.html.tables import FigureTable, MatrixRow, figure_table, pair
 from blklab.report.summary.commands import command_sentence
 from blklab.report.summary.conduct import noise_sentences
 from blklab.report.summary.designs import design_of_workload, unit_of
+from blklab.report.summary.phases import PhaseTable, phase_table
 from blklab.report.summary.standing import (
     Standing,
     deciding_verdict,
@@ -88,6 +90,9 @@ class WorkloadSection:
     """None if the experiment knows runs only."""
     command: str | None
     """Sentence on how a command was run; None for a job file."""
+    changes: Markup | None
+    """The load over time; None if nothing changed while it ran."""
+    phases: PhaseTable | None
     switchback: SwitchbackSection | None
     """None if the workload has runs."""
 
@@ -143,10 +148,18 @@ def workload_section(
         samples=samples,
         design=design,
         command=command_sentence(workload),
+        changes=_changes(record, workload, looks),
+        phases=phase_table(document.changes, workload.name),
         switchback=switchback_section(record, document, design, series, looks, order)
         if design is not None and switched and design.samples
         else None,
     )
+
+
+def _changes(record: ExperimentRecord, workload: Workload, looks: Looks) -> Markup | None:
+    samples = [sample for sample in record.samples if sample.cell.workload == workload.name]
+    note = "I/Os per second of the measured jobs, the mean of a scheduler's runs; a line at each change."
+    return changes_chart("The load while settings change", samples, record.spec.changes, looks, note)
 
 
 def legend(looks: Looks) -> list[tuple[str, Markup]]:

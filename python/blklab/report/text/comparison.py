@@ -17,7 +17,15 @@ from rich.text import Text
 from blklab.analysis.metrics import METRICS, metric_named
 from blklab.quantities.formatting import TIMES, confidence_text, metric_title, scale_for
 from blklab.quantities.sample_units import BLOCKS
-from blklab.report.documents.comparison import CommandPart, CompareDocument, JobPart, LatencyPart, RunDocument
+from blklab.quantities.units import format_duration
+from blklab.report.documents.comparison import (
+    CommandPart,
+    CompareDocument,
+    JobPart,
+    LatencyPart,
+    RunDocument,
+    RunPhasePart,
+)
 from blklab.report.summary.designs import (
     conduct_sentence,
     design_of_workload,
@@ -27,6 +35,7 @@ from blklab.report.summary.designs import (
 )
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
+from blklab.report.summary.phases import changes_sentences, phase_table
 from blklab.report.summary.processors import processor_sentences
 from blklab.report.summary.regret import lead_of
 from blklab.report.summary.standing import (
@@ -89,6 +98,7 @@ _OTHERS_BY_WORTH = (
 )
 """Further columns, the first to keep where room is short; other metrics come last."""
 
+_JOB_HEADINGS = ("IO/s", "B/s", "mean", "p50", "p99", "p99.9", "max")
 _WIDEST_NAME = 24
 _COLUMN_GAP = 2
 MOST_FAILED_RUNS_SHOWN = 5
@@ -196,6 +206,8 @@ def render(
         _print_model(model, printer)
     printer.blank()
     printer.line(_circumstances(document))
+    for sentence in changes_sentences(document.changes):
+        printer.line(sentence)
     for workload in document.workloads:
         printer.blank()
         _print_workload(document, str(workload["name"]), printer)
@@ -306,6 +318,22 @@ def _print_workload(document: CompareDocument, workload: str, printer: Printer) 
     printer.console.print(table)
     if left_out:
         printer.line((f"no room for: {', '.join(map(metric_title, left_out))}", "dim"))
+    _print_phases(document, workload, printer)
+
+
+def _print_phases(document: CompareDocument, workload: str, printer: Printer) -> None:
+    """The metric that decides before and after each change."""
+    found = phase_table(document.changes, workload)
+    if found is None:
+        return
+    printer.line(f"{metric_title(found.metric)}, {found.unit}, between the changes:")
+    table = printer.table()
+    table.add_column("scheduler", overflow="fold", max_width=_WIDEST_NAME)
+    for heading in found.headings:
+        table.add_column(printer.clean(heading), justify="right")
+    for name, figures in found.rows:
+        table.add_row(printer.text(name), *(printer.text(figure) for figure in figures))
+    printer.console.print(table)
 
 
 def _capitalised(text: str) -> str:
@@ -407,7 +435,7 @@ def render_run(document: RunDocument, console: Console) -> None:
         printer.line(("⚠ WARNING: ", "bold yellow"), warning)
     table = printer.table()
     table.add_column("job", overflow="fold", max_width=_WIDEST_NAME)
-    for heading in ("IO/s", "B/s", "mean", "p50", "p99", "p99.9", "max"):
+    for heading in _JOB_HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
     sections = [job for job in document.jobs if job.command is None]
     for job in sections:
@@ -417,8 +445,34 @@ def render_run(document: RunDocument, console: Console) -> None:
         console.print(_commands_table(commands, printer))
     if sections:
         console.print(table)
+    for phase in document.phases:
+        _print_run_phase(document, phase, printer)
     engine = " ".join(str(document.engine[key]) for key in ("name", "version") if key in document.engine)
     printer.line((f"seed {document.seed}{f'; load by {engine}' if engine else ''}", "dim"))
+
+
+def _print_run_phase(document: RunDocument, phase: RunPhasePart, printer: Printer) -> None:
+    """The jobs of a phase, under its times and the changes that it begins with."""
+    printer.blank()
+    times = [format_duration(1e9 * seconds) for seconds in (phase.from_seconds, phase.to_seconds)]
+    first = not any(change.planned_seconds <= phase.from_seconds for change in document.changes)
+    printer.line((f"{'0' if first else times[0]} to {times[1]}", "bold"))
+    latest = max(
+        (one.planned_seconds for one in document.changes if one.planned_seconds <= phase.from_seconds),
+        default=None,
+    )
+    for change in document.changes:
+        if change.planned_seconds == latest:
+            delay = format_duration(1e9 * (change.made_seconds - change.planned_seconds))
+            late = "" if change.made_seconds == change.planned_seconds else f" (in force {delay} later)"
+            printer.line(f"{change.change}{late}", indent=2)
+    table = printer.table()
+    table.add_column("job", overflow="fold", max_width=_WIDEST_NAME)
+    for heading in _JOB_HEADINGS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for job in phase.jobs:
+        _add_job(table, job, printer)
+    printer.console.print(table)
 
 
 def _commands_table(commands: Sequence[CommandPart], printer: Printer) -> Table:

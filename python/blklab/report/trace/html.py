@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
@@ -105,9 +105,13 @@ def _swatch(submitter: Submitter) -> Markup:
 def _views(traced: TracedRun, holding: Holding, window: Window | None) -> list[View]:
     if not len(traced.served):
         return []
-    whole = Window(0.0, float(traced.end_ns))
-    views = [View("The whole run", "", _charts(traced, holding, whole))]
+    changes = traced.timeline.run.changes
+    marks_ns = tuple(float(change.made_ns) for change in changes)
+    whole = Window(0.0, float(traced.end_ns), marks_ns)
+    marked = f"Lines mark changes: {'; '.join(change.change for change in changes)}." if changes else ""
+    views = [View("The whole run", marked, _charts(traced, holding, whole))]
     near = window or _close_up(traced)
+    near = None if near is None else replace(near, marks_ns=marks_ns)
     if near is not None:
         start, end = (format_duration(at) for at in (near.start_ns, near.end_ns))
         shown = int(near.holds(traced.served["complete_ns"].astype(np.float64)).sum())

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::core::branch::unlikely;
-use crate::devices::device::Outbox;
+use crate::devices::device::{Outbox, UnitTimes};
 
 /// A program or an erase.
 #[derive(Debug, Clone, Copy)]
@@ -44,11 +44,10 @@ impl Dies {
     }
 
     /// The end of each die's reads and of its work, as far as is known.
-    pub fn busy_until_ns(&self) -> impl Iterator<Item = u64> + '_ {
-        self.dies.iter().map(|die| {
-            let work_ns =
-                if die.active.is_some() { die.all_end_ns.max(die.work_end_ns) } else { 0 };
-            die.reads_end_ns.max(work_ns)
+    pub fn times(&self) -> impl Iterator<Item = UnitTimes> + '_ {
+        self.dies.iter().map(|die| UnitTimes {
+            reads_end_ns: die.reads_end_ns,
+            work_end_ns: if die.active.is_some() { die.all_end_ns.max(die.work_end_ns) } else { 0 },
         })
     }
 
@@ -120,6 +119,8 @@ mod tests {
         assert_eq!(dies.add(0, Work { duration_ns: 1000, slots: 4 }, &mut outbox), 1000);
         assert_eq!(dies.read(0, 100, 50), 170);
         assert_eq!(dies.read(0, 100, 50), 220, "already suspended");
+        let times: Vec<_> = dies.times().collect();
+        assert_eq!(times, [UnitTimes { reads_end_ns: 220, work_end_ns: 1120 }]);
         let event = events.advance().unwrap();
         assert_eq!(event.time_ns, 1000);
         assert_eq!(dies.wake(0, &mut Outbox::new(&mut events, 0)), 0);

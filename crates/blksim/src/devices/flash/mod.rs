@@ -32,7 +32,7 @@ use crate::core::branch::{likely, unlikely};
 use crate::core::divisor::Divisor;
 use crate::core::error::ProfileError;
 use crate::core::params::{Param, Unit, Values};
-use crate::devices::device::{Command, Device, Facts, Outbox};
+use crate::devices::device::{Command, Device, Facts, Outbox, UnitTimes};
 
 pub const SUMMARY: &str =
     "solid-state drive: channels, dies, write buffer, SLC cache, garbage collection";
@@ -642,8 +642,8 @@ impl Device for Flash {
         }
     }
 
-    fn units_busy_until_ns(&self) -> Vec<u64> {
-        self.dies.busy_until_ns().collect()
+    fn units(&self) -> Vec<UnitTimes> {
+        self.dies.times().collect()
     }
 
     fn busy_ns(&self) -> u64 {

@@ -2,6 +2,7 @@
 //! change does the same whether it is made by hand or was scheduled.
 
 mod changes;
+mod planned;
 mod steps;
 
 use blksim::block::cgroup::GivenGroups;
