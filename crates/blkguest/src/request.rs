@@ -300,7 +300,7 @@ mod tests {
         assert!(failure.to_string().contains("keeps its contents"), "{failure}");
         let beside = request(r#""filesystem": "ext4""#)
             .replace(r#""scheduler": "none""#, command)
-            .replace("stonewall\n", "number_ios=5\n");
+            .replace("stonewall", "number_ios=5");
         let jobs = Request::parse(&beside).unwrap().jobs;
         assert!(jobs.iter().all(|job| job.number_ios.is_none() && job.runtime_ns == Some(12)));
         let failure = Request::parse(&beside.replace("number_ios=5", "stonewall")).unwrap_err();
