@@ -1,6 +1,8 @@
 // What happened lately, per task: rings of bins at several widths, and the last rows themselves.
 
 export const WINDOWS_NS = [2e6, 8e6, 32e6, 128e6, 512e6, 2e9, 8e9, 32e9];
+// The narrowest window that reaches from the beginning to a moment.
+export const holding = (nowNs) => WINDOWS_NS.find((windowNs) => windowNs >= nowNs) ?? WINDOWS_NS.at(-1);
 export const BINS = 200;
 const RING = BINS + 40;
 const PER_OCTAVE = 8;

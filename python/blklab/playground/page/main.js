@@ -8,6 +8,7 @@ import { Scales } from "./scales.js";
 import { compareLine, exportedJobs, EXPORT_FILE } from "./export.js";
 import { Lane } from "./lane.js";
 import { LaneView } from "./lane_view.js";
+import { holding } from "./history.js";
 import { examine, Lessons } from "./lessons.js";
 import { fromHash, toHash } from "./link.js";
 import { OwnScheduler } from "./own.js";
@@ -175,9 +176,14 @@ class Playground {
     this.transport.show();
   }
 
+  // As fast as it goes, the charts hold all that has happened, as far as the widest of them reaches.
+  #windowNs() {
+    const { speed, nowNs } = this.player;
+    return speed === Infinity ? holding(nowNs) : speed * WINDOW_SECONDS * 1e9;
+  }
+
   draw(all) {
-    const windowNs = this.player.speed === Infinity ? 32e9 : this.player.speed * WINDOW_SECONDS * 1e9;
-    for (const view of this.views) view.draw(windowNs, all || !this.player.playing);
+    for (const view of this.views) view.draw(this.#windowNs(), all || !this.player.playing);
     const nowMs = performance.now();
     if (all || !this.player.playing || nowMs - this.shownMs > SLOWEST_CONTROL_MS) {
       this.shownMs = nowMs;
