@@ -40,7 +40,7 @@ from blklab.spec.stretches import stretch_of
 from blklab.spec.targets import parse_target
 from blklab.spec.workloads import Workload, load_workload
 
-SLOT_NS = 250_000_000
+SLOT_NS = 100_000_000
 AIM = 0.01
 """Allowed distance of the ratio from 1."""
 
