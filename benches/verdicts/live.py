@@ -2,16 +2,17 @@
 
     python benches/verdicts/live.py a-against-a [--comparisons 100] [--budget 20s]
     python benches/verdicts/live.py power [--differences 3,5,10] [--comparisons 20] [--budget 75s]
-    python benches/verdicts/live.py against-runs [--workload NAME]… [--schedulers none,bfq] [--budget 4m]
+    python benches/verdicts/live.py against-runs [--workload NAME]… [--differences 10] [--budget 105s]
 
 ``a-against-a`` compares a scheduler with itself: every winner is false. ``power`` slows one of two equal
-arms by stopping fio's processes for a part of the time in that arm's turns. ``against-runs`` asks the
-same question with both designs, and compares the time until each was settled.
+arms by stopping fio's processes for a part of the time in that arm's turns. ``against-runs`` asks about
+such arms with both designs. Runs have `PATIENCE` times as long as the switchback took, and do not give up.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import signal
 import sys
@@ -31,6 +32,7 @@ from blklab.analysis.comparison import Comparison
 from blklab.analysis.verdict import Analysis, analyse
 from blklab.cli.output import console_out
 from blklab.cli.progress import ProgressDisplay
+from blklab.execution import racing
 from blklab.execution.pipeline import compare
 from blklab.linux.queue.settings import QueueSettings
 from blklab.records.experiment import ExperimentRecord
@@ -38,8 +40,11 @@ from blklab.records.store import Store
 from blklab.spec.request import SpecValues, build_specs
 from blklab.spec.schedulers import SchedulerChoice
 
+PATIENCE = 6
+"""Times as long as a switchback took, that ``against-runs`` gives to runs."""
 PERIOD_S = 0.04
 """A slowed arm is stopped once in this time."""
+LOOK_S = 0.25
 SLOWED = "second"
 WORKLOADS = ("random-read-4k-qd1", "random-read-4k-qd32", "mixed-70-30", "random-write-4k-qd32")
 SLOWED_WORKLOADS = ("random-read-4k-qd1", "random-write-4k-qd1")
@@ -123,16 +128,21 @@ class Brake:
         """Until `over`."""
         while not self.over.is_set():
             if self.in_force == SLOWED:
-                self._slow_a_turn(fio_processes())
+                self._slow_a_turn()
             else:
                 time.sleep(PERIOD_S / 8)
 
-    def _slow_a_turn(self, processes: Sequence[int]) -> None:
+    def _slow_a_turn(self) -> None:
         """Stops for what is due, so that a stop that lasted too long is followed by shorter ones."""
+        processes = fio_processes()
         before_s = self.slowed_s
-        began_s = time.monotonic()
-        while self.in_force == SLOWED and not self.over.is_set():
+        began_s = looked_s = time.monotonic()
+        while processes and self.in_force == SLOWED and not self.over.is_set():
             time.sleep(PERIOD_S / 2)
+            # A run is one long turn, during which fio starts its jobs and ends.
+            if time.monotonic() - looked_s > LOOK_S:
+                looked_s = time.monotonic()
+                processes = fio_processes()
             self.slowed_s = before_s + time.monotonic() - began_s
             due_s = self.part * self.slowed_s - self.stopped_s
             if due_s < self.part * PERIOD_S / 4:
@@ -232,28 +242,36 @@ def power(given: argparse.Namespace, store: Store) -> None:
 
 
 def against_runs(given: argparse.Namespace, store: Store) -> None:
-    """Time until settled, by both designs in turns."""
+    """Load until settled, by both designs."""
     console = console_out()
     factors = []
+    part = float(given.differences.split(",")[0]) / 100
     for number in range(given.comparisons):
         for workload in given.workload:
-            answers = {}
-            designs = ["switchback", "runs"]
-            for design in designs if number % 2 else reversed(designs):
-                answers[design] = ask(
-                    store, given.target, workload, given.schedulers, given.budget, given.seed + number, design
-                )
+            answers: dict[str, Answer] = {}
+            budget = given.budget
+            for design in ("switchback", "runs"):
+                with Brake(part).working(), mock.patch.object(racing, "HOPELESS_FACTOR", math.inf):
+                    answers[design] = ask(
+                        store, given.target, workload, "first=none,second=none", budget, given.seed + number,
+                        design,
+                    )  # fmt: skip
                 console.print(f"{workload:20s} {design:10s} {answers[design].line()}", markup=False)
+                budget = f"{math.ceil(PATIENCE * answers[design].elapsed_s)}s"
             by_runs, by_slots = answers["runs"], answers["switchback"]
-            factor = by_slots.elapsed_s / by_runs.elapsed_s
+            factor = by_slots.load_s / by_runs.load_s
+            whole = by_slots.elapsed_s / by_runs.elapsed_s
             factors.append(factor)
             same = by_runs.analysis.verdict.best == by_slots.analysis.verdict.best
+            found = "the same" if same else "another"
+            if by_runs.analysis.verdict.status == "undecided":
+                found = "nothing"
             console.print(
-                f"{workload:20s} switchback took {factor:.2f} of the time of runs,"
-                f" {'the same' if same else 'another'} verdict",
+                f"{workload:20s} switchback took {factor:.2f} of the load of runs ({whole:.2f} of their"
+                f" time with pilot and preparation), which found {found}",
                 markup=False,
             )
-    console.print(f"median {median(factors):.2f} over {len(factors)} pairs", markup=False)
+    console.print(f"median {median(factors):.2f} of the load, over {len(factors)} pairs", markup=False)
 
 
 WAYS = {"a-against-a": a_against_a, "power": power, "against-runs": against_runs}
@@ -270,8 +288,9 @@ def main() -> int:
     arguments.add_argument("--budget", default="30s")
     arguments.add_argument("--workload", action="append")
     arguments.add_argument("--scheduler", action="append", help="of a-against-a")
-    arguments.add_argument("--schedulers", default="none,bfq", help="of against-runs")
-    arguments.add_argument("--differences", default="3,5,10", help="of power, in percent")
+    arguments.add_argument(
+        "--differences", default="10,5,3", help="in percent; of against-runs the first one"
+    )
     arguments.add_argument("--design", default="switchback")
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--store", help="keeps the comparisons, to be analysed again")
