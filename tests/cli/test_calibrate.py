@@ -26,6 +26,7 @@ from blklab.spec.profiles import load_profile
         (["uml:fixed", "--profile", "a.toml"], "only models in the simulator"),
         (["sim:fixed", "--profile", "a.toml", "--budget", "soon"], "not a duration"),
         (["sim:fixed", "--profile", "a.toml", "--file-size", "1m"], "at least 16.0 MiB"),
+        (["sim:fixed", "--profile", "a.toml", "--until-steady"], "a model"),
         (["sim:fixed,capacity=8m", "--profile", "a.toml"], "too little to calibrate"),
         (["sim:fixd", "--profile", "a.toml"], "no simulated device"),
         (["sim:fixed", "--profile", "a.toml", "--machine", "nope"], "no machine 'nope'"),

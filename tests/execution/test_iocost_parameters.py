@@ -14,7 +14,7 @@ import pytest
 
 from blklab.errors import RequirementError, RunFailedError, UsageError
 from blklab.execution.calibration.disk.ground import SessionGround, opened_ground
-from blklab.execution.calibration.disk.loads import DiskLoad
+from blklab.execution.calibration.disk.loads import Load
 from blklab.execution.iocost.determine import QUEUE, IoCostRequest, determined
 from blklab.execution.iocost.document import IoCostDocument
 from blklab.execution.iocost.drive import calibrated_facts, model_forms
@@ -384,7 +384,7 @@ class Stalling(SessionGround):
     stalls = 0
     runtimes_us: list[int]
 
-    def sample(self, load: DiskLoad, *, number: int, runtime_us: int) -> RunSample:
+    def sample(self, load: Load, *, number: int, runtime_us: int) -> RunSample:
         self.runtimes_us.append(runtime_us)
         found = super().sample(load, number=number, runtime_us=runtime_us)
         if len(self.runtimes_us) > self.stalls:

@@ -45,6 +45,11 @@ _MOST_CPUS_OF_SLICE = 8
     help="Cost table with which the profile will be used. Default: this if it was measured, else ordinary.",
 )
 @click.option("--fresh", is_flag=True, help="Drop what an interrupted calibration has measured.")
+@click.option(
+    "--until-steady",
+    is_flag=True,
+    help="Write to the disk's test file first until its speed is steady by SNIA's rule; minutes more.",
+)
 @json_option
 @click.option("--processor", is_flag=True, help="Measure what computing costs on this machine (root).")
 @repetitions_option
@@ -62,6 +67,7 @@ def command(
     file_size: str | None,
     machine: str | None,
     fresh: bool,
+    until_steady: bool,
     json_file: str | None,
     processor: bool,
     repetitions: int,
@@ -97,6 +103,7 @@ def command(
                 machine=machine,
                 seed=seed,
                 fresh=fresh,
+                until_steady=until_steady,
                 dry_run=dry_run,
                 quiet=quiet,
                 json_file=json_file,

@@ -15,7 +15,7 @@ from blklab.errors import InterruptedRunError, UsageError
 from blklab.execution.calibration.disk.calibrate import PROBE_RUNTIME_US, calibrated
 from blklab.execution.calibration.disk.document import DiskCalibration
 from blklab.execution.calibration.disk.ground import SessionGround, opened_ground
-from blklab.execution.calibration.disk.loads import REFERENCE, DiskLoad
+from blklab.execution.calibration.disk.loads import REFERENCE, Load
 from blklab.execution.calibration.disk.profile_file import profile_text, shown_interval, shown_value
 from blklab.execution.calibration.disk.saved import Design, SavedMeasurements, saved_measurements
 from blklab.quantities.units import format_duration
@@ -36,6 +36,7 @@ class DiskRequest:
     machine: str | None
     seed: int
     fresh: bool
+    until_steady: bool
     dry_run: bool
     quiet: bool
     json_file: str | None
@@ -50,7 +51,7 @@ class _Display(ProgressLine):
         self.move(0, None)
         self.log(line)
 
-    def measuring(self, load: DiskLoad, *, done: int, planned: int, left_ns: int) -> None:
+    def measuring(self, load: Load, *, done: int, planned: int, left_ns: int) -> None:
         """A measurement begins."""
         left = f"at most {format_duration(left_ns)} left" if left_ns else "a little left"
         self.show(f"run {done + 1}: {load.name}", left)
@@ -107,7 +108,13 @@ def _calibrated(
 ) -> DiskCalibration:
     try:
         return calibrated(
-            ground, saved, budget_ns=request.budget_ns, seed=request.seed, machine=machine, observer=display
+            ground,
+            saved,
+            budget_ns=request.budget_ns,
+            seed=request.seed,
+            machine=machine,
+            observer=display,
+            until_steady=request.until_steady,
         )
     except InterruptedRunError:
         if saved.measurements:
@@ -134,6 +141,7 @@ def _design(request: DiskRequest, ground: SessionGround, machine: Machine) -> De
         budget_ns=request.budget_ns,
         seed=request.seed,
         machine=machine.source,
+        until_steady=request.until_steady,
     )
 
 
@@ -142,7 +150,7 @@ def print_calibration(found: DiskCalibration, profile: str, console: Console) ->
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("figure", "value", "95 % interval, or how it was found"):
         table.add_column(heading, overflow="fold")
-    for figure in found.figures:
+    for figure in [*found.figures, *found.derived]:
         table.add_row(figure.key, shown_value(figure, figure.value), shown_interval(figure))
     console.print(table)
     typical, large = found.errors()
@@ -155,7 +163,7 @@ def print_calibration(found: DiskCalibration, profile: str, console: Console) ->
         f"  {100 * typical:.1f} and {100 * large:.1f} % of rates",
         f"  {100 * tail:.1f} and {100 * large_tail:.1f} % of 99th percentiles of latency",
         f"  with {nearest.profile}, the nearest that ships: {100 * nearest.rate_error_median:.0f} % (median)",
-        *(f"Note: {remark}." for remark in found.remarks),
+        *(f"Note: {remark}." for remark in found.all_remarks),
         f"Not covered: {found.not_covered}.",
         f"{found.runs} runs in {format_duration(round(found.measured_s * 1e9))}.",
         f"profile: {profile}",

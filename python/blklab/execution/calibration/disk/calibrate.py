@@ -6,13 +6,12 @@ import datetime
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
-from typing import Protocol
 
 import numpy as np
 
-from blklab.errors import FormatError, RequirementError
 from blklab.execution.calibration.disk.arm import has_arm
 from blklab.execution.calibration.disk.document import (
     SCHEMA,
@@ -20,15 +19,40 @@ from blklab.execution.calibration.disk.document import (
     Nearest,
     calibrated_loads,
     figures_of,
+    limit_figures,
 )
 from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.fit import Fit, fitted
 from blklab.execution.calibration.disk.forward import NEAREST_IOS, Forward, Logs, rates_of
 from blklab.execution.calibration.disk.ground import Ground, Measurement
-from blklab.execution.calibration.disk.loads import ARM_PROBES, DiskLoad, fitted_loads, holdout_loads
-from blklab.execution.calibration.disk.observations import Observation, Row, observations
+from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
+from blklab.execution.calibration.disk.limits import LENGTHS_S, Limits, limit_loads, limits_of
+from blklab.execution.calibration.disk.loads import (
+    ARM_PROBES,
+    HOLDOUTS,
+    LIMITED_HOLDOUTS,
+    DiskLoad,
+    Load,
+    fitted_loads,
+    holdout_loads,
+)
+from blklab.execution.calibration.disk.model import Model
+from blklab.execution.calibration.disk.observations import (
+    Observation,
+    Quantity,
+    Row,
+    logs_of,
+    observations,
+)
 from blklab.execution.calibration.disk.order import PROBE_ROUNDS, ROUNDS, Order
+from blklab.execution.calibration.disk.runs import Observer, Runs
 from blklab.execution.calibration.disk.saved import SavedMeasurements
+from blklab.execution.calibration.disk.steady import (
+    SteadyState,
+    conditioned,
+    conditioning_load,
+    require_conditionable,
+)
 from blklab.linux.machine.description import describe_machine
 from blklab.spec.machines import Machine
 from blklab.spec.profiles import shipped_profiles
@@ -41,83 +65,18 @@ _WANTED_SINGLES = 1000
 """Single reads in a run, for its 95th percentile."""
 _PART_FOR_ROUNDS = 0.7
 """Of the budget, for the rounds that every calibration makes."""
+_PART_FOR_LIMITS = 0.05
+"""Of the budget, for the longest of the loads that look for limits."""
+_MOST_REST_S = 8.0
+_LEAST_LIMITED_US = 5_000
+_LIMITED_US = 8_000_000
+_QUEUE_GAIN = 1.5
+_PART_OF_BURST = 0.6
+"""Of the time in which a bucket empties, for a load and its ramp that must not reach the limit."""
 _TEST_SEEDS = range(21, 25)
 _SEQUENTIAL_GAIN = 1.2
 _BAD_MODEL = 0.1
 """Scatter beyond the measurements' from which on a profile should not be relied on."""
-
-
-class Observer(Protocol):
-    """Follows a calibration."""
-
-    def announce(self, line: str) -> None:
-        """A step that is not a measurement."""
-
-    def measuring(self, load: DiskLoad, *, done: int, planned: int, left_ns: int) -> None:
-        """A measurement begins."""
-
-
-class _Runs:
-    """The measurements of a calibration; those that were saved are not repeated."""
-
-    def __init__(
-        self, ground: Ground, saved: SavedMeasurements, order: Order, budget_ns: int, observer: Observer
-    ) -> None:
-        self._ground = ground
-        self._saved = saved
-        self._planned = order.most_runs
-        self._budget_s = budget_ns / 1e9
-        self._observer = observer
-        self._prepared = False
-        self._order = order
-        self.made: list[Measurement] = []
-
-    @property
-    def spent_s(self) -> float:
-        """Time of measuring up to now."""
-        return sum(one.took_s for one in self.made)
-
-    @property
-    def at_end(self) -> bool:
-        """Whether the budget is used, or enough was measured."""
-        return self.spent_s >= self._budget_s or len(self.made) >= self._planned
-
-    def make(self, loads: Iterable[DiskLoad], runtime_us: int, *, within_budget: bool = False) -> None:
-        """Measures loads one after the other."""
-        for load in loads:
-            if within_budget and self.at_end:
-                return
-            number = len(self.made)
-            if number < len(self._saved.measurements):
-                saved = self._saved.measurements[number]
-                if saved.load != load.name:
-                    raise FormatError(
-                        "the saved measurements are of another calibration", hint="--fresh measures anew"
-                    )
-                self.made.append(saved)
-                continue
-            self._prepare()
-            left_s = self._left_s()
-            self._observer.measuring(load, done=number, planned=self._planned, left_ns=round(left_s * 1e9))
-            begun = time.monotonic()
-            at_s = self.spent_s
-            found = self._ground.measure(load, number=number, runtime_us=runtime_us)
-            found = found.model_copy(update={"at_s": at_s, "took_s": time.monotonic() - begun})
-            self._saved.add(found)
-            self.made.append(found)
-
-    def _left_s(self) -> float:
-        """At most the rest of the budget; less if so many runs will not be needed."""
-        rest_s = max(0.0, self._budget_s - self.spent_s)
-        if not self.made:
-            return rest_s
-        needed_s = self.spent_s / len(self.made) * (self._planned - len(self.made))
-        return min(rest_s, needed_s)
-
-    def _prepare(self) -> None:
-        if not self._prepared:
-            self._ground.prepare(self._order.all_loads, self._observer.announce)
-            self._prepared = True
 
 
 def calibrated(
@@ -128,6 +87,7 @@ def calibrated(
     seed: int,
     machine: Machine,
     observer: Observer,
+    until_steady: bool = False,
 ) -> DiskCalibration:
     """Calibrates a disk.
 
@@ -138,40 +98,51 @@ def calibrated(
         seed: Of the order of measurements.
         machine: The cost table under which the profile will be used.
         observer: Follows it.
+        until_steady: Write to the disk first until it is steady.
 
     Raises:
-        RequirementError: if the disk has an arm, which no profile can be fitted to yet.
+        RequirementError: if the disk has an arm, and only a part of it may be used.
         BlklabError: if a load cannot run.
     """
     facts = ground.facts
     fitted_to = fitted_loads(queue_depth=facts.queues.depth, writes=facts.writable)
     holdouts = holdout_loads(writes=facts.writable)
     order = Order(fitted_to, holdouts, seed)
-    runs = _Runs(ground, saved, order, budget_ns, observer)
-    runs.make(order.probes(0), PROBE_RUNTIME_US)
-    single_us = median(one.p50_ns for one in runs.made) / 1000
-    probe_us = _bounded_us(_WANTED_PROBED * single_us, PROBE_RUNTIME_US)
-    for number in range(1, PROBE_ROUNDS):
-        runs.make(order.probes(number), probe_us)
-    probes = observations(runs.made[len(ARM_PROBES) :], ARM_PROBES)
-    if has_arm(probes):
-        saved.remove()
-        raise RequirementError(
-            f"{ground.target.target} has an arm: single reads take"
-            f" {math.exp(probes[ARM_PROBES[-1], 'p50'].log) / 1e6:.1f} ms within a small part and"
-            f" {math.exp(probes[ARM_PROBES[0], 'p50'].log) / 1e6:.1f} ms over the whole",
-            hint="calibration fits no disks with an arm yet; sim:hdd-7200 and sim:sas-15k model some",
-        )
-    runtime_us = _runtime_us(order, runs.made, single_us, probe_us, budget_ns)
+    runs = Runs(
+        ground, saved, planned=order.most_runs + 2 * len(LENGTHS_S), budget_ns=budget_ns, observer=observer
+    )
+    if until_steady:
+        require_conditionable(facts, ground.target.target)
+    runs.prepare(order.all_loads)
+    steady = _steady(runs) if until_steady else None
+    probes = _probe(runs, order)
+    if has_arm(observations(probes.later, ARM_PROBES)):
+        with_arm = arm_calibrated(runs, seed=seed, machine=machine)
+        return with_arm.model_copy(update={"steady": steady})
+    limits = _limits(runs, budget_ns)
+    lengths = _Lengths(limits, _runtime_us(order, probes, budget_ns), probes.single_us)
+    if limits.any:
+        holdouts += LIMITED_HOLDOUTS if facts.writable else LIMITED_HOLDOUTS[:1]
+
+    def make(loads: Sequence[DiskLoad], *, within_budget: bool = False) -> None:
+        for load in loads:
+            runs.make([load], lengths.of_us(load), within_budget=within_budget)
+
+    first_load = len(runs.made)
     for number in range(ROUNDS):
-        runs.make(order.round(number), runtime_us)
+        make(order.round(number))
+        if limits.any:
+            make(LIMITED_HOLDOUTS if facts.writable else LIMITED_HOLDOUTS[:1])
     flushes = facts.writable and facts.queues.volatile_cache
     loads = [*fitted_to, *holdouts]
 
     def fit_now(near: Fit | None = None) -> tuple[dict[Row, Observation], Forward, Fit]:
-        found = observations(runs.made, loads)
-        forward = Forward(facts, machine, rates_of(found, loads))
-        return found, forward, fitted(found, fitted_to, forward, flushes=flushes, near=near)
+        # Long probes may have reached a limit.
+        found = observations(runs.made[first_load:] if limits.any else runs.made, loads)
+        rates = rates_of(found, loads)
+        forward = Forward(facts, machine, rates)
+        usable = [load for load in fitted_to if lengths.is_free(load, rates[load])]
+        return found, forward, fitted(found, usable, forward, flushes=flushes, near=near)
 
     near = None
     if not runs.at_end:
@@ -180,43 +151,125 @@ def calibrated(
         batch = 0
         while not runs.at_end:
             counts = Counter(one.load for one in runs.made)
-            runs.make(order.batch(batch, fit, found, counts), runtime_us, within_budget=True)
+            make(order.batch(batch, fit, found, counts), within_budget=True)
             batch += 1
         near = fit
     observer.announce("fitting the profile")
     found, forward, fit = fit_now(near)
     observer.announce("testing the profile on loads that were not fitted")
-    return _document(ground, runs, found, forward, fit, fitted_to, holdouts, seed=seed, machine=machine)
+    usable = [load for load in fitted_to if lengths.is_free(load, forward.rates[load])]
+    document = _document(runs, found, forward, fit, lengths, usable, holdouts, seed=seed, machine=machine)
+    return document.model_copy(update={"steady": steady})
+
+
+def _steady(runs: Runs) -> SteadyState:
+    """Brings the disk to a steady state, outside the budget."""
+    facts = runs.ground.facts
+    runs.announce("writing until the disk is steady, some minutes")
+    steady = conditioned(runs.one, conditioning_load(facts.space_bytes, facts.queues.depth))
+    runs.begin_budget()
+    return steady
+
+
+@dataclass(frozen=True)
+class _Probes:
+    """The single reads that show whether there is an arm."""
+
+    later: Sequence[Measurement]
+    """Those of all rounds but the first, which only finds how long the others run."""
+    single_us: float
+    """Median latency of a read."""
+    runtime_us: int
+    """Of the later ones."""
+
+
+def _probe(runs: Runs, order: Order) -> _Probes:
+    first = len(runs.made)
+    runs.make(order.probes(0), PROBE_RUNTIME_US)
+    later = len(runs.made)
+    single_us = median(one.p50_ns for one in runs.made[first:]) / 1000
+    runtime_us = _bounded_us(_WANTED_PROBED * single_us, PROBE_RUNTIME_US)
+    for number in range(1, PROBE_ROUNDS):
+        runs.make(order.probes(number), runtime_us)
+    return _Probes(runs.made[later:], single_us, runtime_us)
 
 
 def _bounded_us(wanted_us: float, least_us: int) -> int:
     return round(min(max(wanted_us, least_us), _MOST_RUNTIME_US))
 
 
-def _runtime_us(
-    order: Order, probes: Sequence[Measurement], single_us: float, probe_us: int, budget_ns: int
-) -> int:
+def _runtime_us(order: Order, probes: _Probes, budget_ns: int) -> int:
     """Long enough for percentiles of single reads, short enough for the budget."""
-    overhead_us = median(1e6 * one.took_s for one in probes[len(ARM_PROBES) :]) - probe_us
+    overhead_us = median(1e6 * one.took_s for one in probes.later) - probes.runtime_us
     nr_runs = ROUNDS * len(order.round(0))
     affordable_us = _PART_FOR_ROUNDS * budget_ns / 1000 / nr_runs - max(0.0, overhead_us)
-    return _bounded_us(min(_WANTED_SINGLES * single_us, affordable_us), _LEAST_RUNTIME_US)
+    return _bounded_us(min(_WANTED_SINGLES * probes.single_us, affordable_us), _LEAST_RUNTIME_US)
+
+
+def _limits(runs: Runs, budget_ns: int) -> Limits:
+    """Long loads that empty token buckets, each on a disk that has rested."""
+    facts = runs.ground.facts
+    runs.announce("looking for limits with bursts")
+
+    def measure(load: Load, runtime_us: int) -> Measurement:
+        if not (facts.rested or runs.next_is_saved):
+            time.sleep(min(runtime_us / 1e6, _MOST_REST_S))
+        return runs.one(load, runtime_us)
+
+    loads = limit_loads(
+        queue_depth=facts.queues.depth,
+        max_sectors_kb=facts.queues.max_sectors_kb,
+        space_bytes=facts.space_bytes,
+    )
+    return limits_of(measure, loads, most_s=_PART_FOR_LIMITS * budget_ns / 1e9)
+
+
+class _Lengths:
+    """How long each load runs: too short to reach a limit, unless it is to test the profile."""
+
+    def __init__(self, limits: Limits, usual_us: int, single_us: float) -> None:
+        self.limits = limits
+        self._usual_us = usual_us
+        self._single_us = single_us
+
+    def of_us(self, load: DiskLoad) -> int:
+        """Length of a load's runs."""
+        if not self.limits.any or load in HOLDOUTS:
+            return self._usual_us
+        if load in LIMITED_HOLDOUTS:
+            return _LIMITED_US
+        return round(min(self._usual_us, max(_LEAST_LIMITED_US, 1e6 * self._free_s(load))))
+
+    def is_free(self, load: DiskLoad, iops: float) -> bool:
+        """Whether no run of a load has reached a limit."""
+        return self.limits.below(iops, load.block_kib) or self.of_us(load) <= 1e6 * self._free_s(load) + 1
+
+    def _free_s(self, load: DiskLoad) -> float:
+        # Servers may take turns with luck: a queue serves a little more than single commands suggest.
+        most_iops = _QUEUE_GAIN * 1e6 * load.depth / self._single_us
+        return _PART_OF_BURST * self.limits.unlimited_s(most_iops, load.block_kib)
 
 
 def _document(
-    ground: Ground,
-    runs: _Runs,
+    runs: Runs,
     found: Mapping[Row, Observation],
     forward: Forward,
     fit: Fit,
+    lengths: _Lengths,
     fitted_to: Sequence[DiskLoad],
     holdouts: Sequence[DiskLoad],
     *,
     seed: int,
     machine: Machine,
 ) -> DiskCalibration:
+    ground = runs.ground
     loads = [*fitted_to, *holdouts]
-    predicted = _averaged(forward, {load: forward.device(fit.disk, load) for load in loads})
+    limits = lengths.limits
+    predicted = (
+        _predicted_with_limits(runs, forward.device(fit.disk), loads, lengths, machine)
+        if limits.any
+        else _averaged(forward, {load: forward.device(fit.disk, load) for load in loads})
+    )
     drift = drift_of(runs.made)
     return DiskCalibration(
         schema=SCHEMA,
@@ -229,7 +282,7 @@ def _document(
         seed=seed,
         runs=len(runs.made),
         measured_s=round(runs.spent_s, 1),
-        figures=figures_of(fit, ground.facts),
+        figures=[*figures_of(fit, ground.facts), *limit_figures(limits, rested=ground.facts.rested)],
         model_error=fit.model_error,
         loads=calibrated_loads([(load, load in fitted_to) for load in loads], found, predicted),
         drift=drift,
@@ -248,6 +301,22 @@ def _model_remarks(fit: Fit) -> list[str]:
         return []
     scatter = f"the measurements scatter around the profile by {100 * fit.model_error:.0f} %"
     return [f"{scatter} more than by their noise: it is another kind of disk, or other programs were busy"]
+
+
+def _predicted_with_limits(
+    runs: Runs, device: str, loads: Sequence[DiskLoad], lengths: _Lengths, machine: Machine
+) -> dict[DiskLoad, Logs]:
+    """Predictions for runs just as long as those that were measured, since buckets empty in time."""
+    model = Model(runs.ground.facts.space_bytes, machine)
+    model.runtimes_us = {load.name: lengths.of_us(load) for load in loads}
+    limited = ",".join([device, *(f"{key}={value}" for key, value in lengths.limits.parameters().items())])
+    by_load = model.measured(limited, loads, _TEST_SEEDS)
+    return {load: _mean_logs(found) for load, found in zip(loads, by_load, strict=True)}
+
+
+def _mean_logs(measurements: Sequence[Measurement]) -> dict[Quantity, float]:
+    each = [logs_of(one) for one in measurements]
+    return {quantity: float(np.mean([logs[quantity] for logs in each])) for quantity in each[0]}
 
 
 def _averaged(forward: Forward, devices: Mapping[DiskLoad, str]) -> dict[DiskLoad, Logs]:

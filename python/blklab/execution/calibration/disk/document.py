@@ -12,15 +12,18 @@ from blklab.execution.calibration.disk.drift import Drift
 from blklab.execution.calibration.disk.fit import TWO_SIDED, Fit
 from blklab.execution.calibration.disk.forward import Logs
 from blklab.execution.calibration.disk.ground import DiskFacts
+from blklab.execution.calibration.disk.limits import Limits
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Row
 from blklab.execution.calibration.disk.parameters import KIND, rate_of
+from blklab.execution.calibration.disk.steady import SteadyState
 from blklab.execution.fidelity.measured import percentile
+from blklab.quantities.units import format_bytes
 
 SCHEMA = "blklab.calibrate/1"
 NOT_COVERED = (
-    "buffers and fast caches that fill up under long writes, collection of garbage, limits with bursts,"
-    " caches for reads, and whatever depends on the address"
+    "buffers and fast caches that fill up under long writes, collection of garbage, caches for reads, and"
+    " whatever depends on the address"
 )
 """The parts of a disk that a profile of the kind does not describe."""
 UNDECIDED = "the loads leave it open"
@@ -93,13 +96,23 @@ class DiskCalibration(_Part):
     measured_s: float
     """Time that measuring took."""
     figures: list[Figure]
+    derived: list[Figure] = []
+    """What follows from the figures and can be compared between disks: the times of seeks over parts of the
+    disk, in nanoseconds. These are no keys of the profile."""
     model_error: float
     """Scatter of the fitted numbers beyond that of the measurements: what the model cannot express."""
     loads: list[CalibratedLoad]
+    steady: SteadyState | None = None
+    """The rounds of conditioning before all measurements; None if none was asked for."""
     drift: Drift
     nearest: Nearest
     remarks: list[str]
     not_covered: str = NOT_COVERED
+
+    @property
+    def all_remarks(self) -> list[str]:
+        """Also what conditioning has shown."""
+        return [*(self.steady.remarks() if self.steady else []), *self.remarks]
 
     def errors(self, *, fitted: bool = False) -> tuple[float, float]:
         """Median and 95th percentile of the rates' errors."""
@@ -127,6 +140,41 @@ def figures_of(fit: Fit, facts: DiskFacts) -> list[Figure]:
     for key, value in fit.disk.parameters().items():
         low, high, how = intervals.get(key, (None, None, _how_else(fit, key)))
         found.append(Figure(key=key, value=value, low=low, high=high, how=how))
+    return found
+
+
+def limit_figures(limits: Limits, *, rested: bool) -> list[Figure]:
+    """The limits, or how far there was none.
+
+    Args:
+        limits: What was found.
+        rested: Whether the buckets were full when each load began; a disk may not have had the time.
+    """
+    found = []
+    for kind, burst, bucket, seen in (
+        ("io_limit", "io_burst", limits.ios, f"none within {limits.seen_ios} I/Os at once"),
+        (
+            "rate_limit",
+            "rate_burst",
+            limits.rate,
+            f"none within {format_bytes(limits.seen_bytes)} at once",
+        ),
+    ):
+        if bucket is None:
+            found.append(Figure(key=kind, value=0, low=None, high=None, how=seen))
+            continue
+        low, high = (round(bound) for bound in bucket.per_second_interval)
+        found.append(Figure(key=kind, value=round(bucket.per_second), low=low, high=high, how="long loads"))
+        least, most = (round(bound) for bound in bucket.burst_interval)
+        found.append(
+            Figure(
+                key=burst,
+                value=round(bucket.burst),
+                low=least,
+                high=most if rested else None,
+                how="long loads",
+            )
+        )
     return found
 
 

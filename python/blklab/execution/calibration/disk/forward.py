@@ -61,8 +61,8 @@ class Forward:
         logs = self._simulated(devices, seed)
         return np.array([logs[load][quantity] for load, quantity in rows])
 
-    def device(self, disk: VirtualDisk, load: DiskLoad) -> str:
-        """The device as in a target, with what affects the load."""
+    def device(self, disk: VirtualDisk, load: DiskLoad | None = None) -> str:
+        """The device as in a target, with what affects the load; with everything if there is none."""
         queues = self.facts.queues
         settings = {
             "capacity": self.facts.capacity_bytes,

@@ -18,7 +18,7 @@ from blklab.analysis.metrics import metric_named
 from blklab.backends import Announce, Session, SessionOptions, backend_for
 from blklab.backends.modelled_device import device_facts
 from blklab.errors import RequirementError, RunFailedError, UsageError
-from blklab.execution.calibration.disk.loads import LEAST_SPACE_BYTES, DiskLoad
+from blklab.execution.calibration.disk.loads import LEAST_SPACE_BYTES, Load
 from blklab.linux.queue.hardware import HardwareQueues, hardware_queues
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import JobSample, LatencyHistogram, RunSample, TargetDescription
@@ -32,7 +32,9 @@ from blklab.spec.targets import LoopTarget, ModelTarget, Target
 SCHEDULER = SchedulerChoice(name="none", label="none")
 DEFAULT_FILE_BYTES = 1 << 30
 """Size of the test file in a directory."""
-_RAMP_DIVISOR = 5
+_BINS_OF_OCTAVE = 64
+"""Of `LatencyHistogram`, from one power of two to the next."""
+RAMP_DIVISOR = 5
 """The load runs for this part of its runtime before it is measured."""
 
 
@@ -56,6 +58,11 @@ class Measurement(BaseModel):
     p99_ns: float
     sync_p50_ns: float | None = None
     """Of ``fdatasync``, for loads that call it."""
+    mean_ns: float | None = None
+    min_ns: float | None = None
+    max_ns: float | None = None
+    p05_ns: float | None = None
+    """None in measurements that were saved before these were kept."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,8 @@ class DiskFacts:
     rotational: bool
     """The disk's own claim."""
     remarks: tuple[str, ...] = ()
+    rested: bool = False
+    """Whether each run begins on a disk that has rested, as it does on a model."""
 
 
 class Ground(Protocol):
@@ -85,21 +94,21 @@ class Ground(Protocol):
     def target(self) -> TargetDescription:
         """The target as found."""
 
-    def prepare(self, loads: Sequence[DiskLoad], announce: Announce) -> None:
+    def prepare(self, loads: Sequence[Load], announce: Announce) -> None:
         """Makes sure that all loads can run, and lays out their file.
 
         Raises:
             BlklabError: if one cannot.
         """
 
-    def measure(self, load: DiskLoad, *, number: int, runtime_us: int) -> Measurement:
+    def measure(self, load: Load, *, number: int, runtime_us: int) -> Measurement:
         """Runs a load once. Its times are filled in by the caller.
 
         Raises:
             RunFailedError: if the load fails.
         """
 
-    def commands(self, load: DiskLoad, *, runtime_us: int) -> list[str]:
+    def commands(self, load: Load, *, runtime_us: int) -> list[str]:
         """The steps of `measure` as shell commands."""
 
 
@@ -112,18 +121,18 @@ class SessionGround:
         self.facts = facts
         self.target = session.target
 
-    def prepare(self, loads: Sequence[DiskLoad], announce: Announce) -> None:
+    def prepare(self, loads: Sequence[Load], announce: Announce) -> None:
         """Checks the loads and lays out their file; see `Ground`."""
         workloads = [self._cell(load, number=0, runtime_us=1_000_000).workload for load in loads]
         self._session.check([SCHEDULER], workloads)
         self._session.prepare(workloads, announce)
 
-    def measure(self, load: DiskLoad, *, number: int, runtime_us: int) -> Measurement:
+    def measure(self, load: Load, *, number: int, runtime_us: int) -> Measurement:
         """Runs a load once; see `Ground`."""
         sample = self.sample(load, number=number, runtime_us=runtime_us)
         return measurement_of(load, sample.jobs, number=number)
 
-    def sample(self, load: DiskLoad, *, number: int, runtime_us: int) -> RunSample:
+    def sample(self, load: Load, *, number: int, runtime_us: int) -> RunSample:
         """Runs a load once, for figures that `Measurement` does not have.
 
         Raises:
@@ -134,13 +143,13 @@ class SessionGround:
             raise RunFailedError(f"{load.name} failed: {sample.error}")
         return sample
 
-    def commands(self, load: DiskLoad, *, runtime_us: int) -> list[str]:
+    def commands(self, load: Load, *, runtime_us: int) -> list[str]:
         """The steps as commands; see `Ground`."""
         return self._session.commands(self._cell(load, number=0, runtime_us=runtime_us))
 
-    def _cell(self, load: DiskLoad, *, number: int, runtime_us: int) -> Cell:
+    def _cell(self, load: Load, *, number: int, runtime_us: int) -> Cell:
         workload = load.workload(
-            space_bytes=self.facts.space_bytes, ramp_us=runtime_us // _RAMP_DIVISOR, runtime_us=runtime_us
+            space_bytes=self.facts.space_bytes, ramp_us=runtime_us // RAMP_DIVISOR, runtime_us=runtime_us
         )
         seed = derive_seed(self._seed, "calibrate", number)
         key = CellKey(
@@ -149,7 +158,7 @@ class SessionGround:
         return Cell(key=key, scheduler=SCHEDULER, workload=workload)
 
 
-def measurement_of(load: DiskLoad, jobs: Sequence[JobSample], *, number: int = 0) -> Measurement:
+def measurement_of(load: Load, jobs: Sequence[JobSample], *, number: int = 0) -> Measurement:
     """Counts and percentiles of a run.
 
     Raises:
@@ -174,14 +183,26 @@ def measurement_of(load: DiskLoad, jobs: Sequence[JobSample], *, number: int = 0
         p95_ns=quantile_ns(data, 0.95),
         p99_ns=quantile_ns(data, 0.99),
         sync_p50_ns=quantile_ns(syncs, 0.5) if load.syncs else None,
+        mean_ns=data.mean_ns,
+        min_ns=data.min_ns,
+        max_ns=data.max_ns,
+        p05_ns=quantile_ns(data, 0.05),
     )
 
 
 def quantile_ns(latencies: LatencyHistogram, fraction: float) -> float:
-    """A quantile between bins: a bin is up to 1.6 % wide, more than these measurements are uncertain."""
-    counts = np.array(list(latencies.bins.values()), dtype=float)
-    middles = (np.cumsum(counts) - counts / 2) / counts.sum()
-    return float(np.interp(fraction, middles, np.array(list(latencies.bins), dtype=float)))
+    """A quantile within its bin: a bin is up to 1.6 % wide, more than these measurements are uncertain.
+
+    Not between bins: where a disk has a few times only, such as one within a track and one at its end, those
+    in between never occur.
+    """
+    middles = np.array(list(latencies.bins), dtype=float)
+    parts = np.array(list(latencies.bins.values()), dtype=float) / sum(latencies.bins.values())
+    widths = 2.0 ** np.floor(np.log2(np.maximum(middles, 1))) / _BINS_OF_OCTAVE
+    ends = np.cumsum(parts)
+    place = min(int(np.searchsorted(ends, fraction)), len(ends) - 1)
+    within = (fraction - (ends[place] - parts[place])) / parts[place]
+    return float(middles[place] + (within - 0.5) * widths[place])
 
 
 @contextmanager
@@ -216,7 +237,12 @@ def opened_ground(
     run_id = new_run_id(datetime.datetime.now(datetime.timezone.utc))
     is_model = isinstance(target, ModelTarget)
     options = SessionOptions(
-        run_id=run_id, dry_run=dry_run, machine=machine if is_model else None, queue=dict(queue or {})
+        run_id=run_id,
+        dry_run=dry_run,
+        machine=machine if is_model else None,
+        queue=dict(queue or {}),
+        # Loads at chosen addresses must find them where they are.
+        arrangement="fixed",
     )
     with backend_for(target).open(target, options) as session:
         yield SessionGround(session, _facts(target, session.target, file_bytes), seed)
@@ -257,6 +283,7 @@ def _facts(target: Target, found: TargetDescription, file_bytes: int | None) -> 
         queues=queues,
         rotational=bool(disk.rotational),
         remarks=_remarks(found, writable=writable),
+        rested=isinstance(target, ModelTarget),
     )
 
 

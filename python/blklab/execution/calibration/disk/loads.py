@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from blklab.spec.workloads import Workload, parse_workload
 
@@ -16,10 +16,31 @@ _READWRITE: dict[tuple[Direction, bool], str] = {
     ("write", True): "write",
     ("mixed", True): "rw",
 }
-_FILE = "disk"
+FILE = "disk"
 """All loads share a file (in a directory two: one is read, one is written)."""
 _ALIGNMENT_BYTES = 1 << 20
 LEAST_SPACE_BYTES = 16 << 20
+
+
+class Load(Protocol):
+    """A load that calibration can measure."""
+
+    @property
+    def name(self) -> str:
+        """Tells it apart from all other loads of the calibration."""
+
+    @property
+    def syncs(self) -> bool:
+        """Whether each write is followed by ``fdatasync``."""
+
+    def workload(self, *, space_bytes: int, ramp_us: int, runtime_us: int) -> Workload:
+        """The load as a job file.
+
+        Args:
+            space_bytes: The space that it may use.
+            ramp_us: Least time for which it runs before it is measured.
+            runtime_us: Time for which it is measured.
+        """
 
 
 @dataclass(frozen=True)
@@ -54,7 +75,7 @@ class DiskLoad:
         text = (
             "; decide-by: iops\n"
             f"[load]\nrw={_READWRITE[self.direction, self.sequential]}\nbs={self.block_kib}k\ndirect=1\n"
-            f"ioengine=libaio\niodepth={self.depth}\nfilename={_FILE}\nsize={size}\nnorandommap=1\n{sync}"
+            f"ioengine=libaio\niodepth={self.depth}\nfilename={FILE}\nsize={size}\nnorandommap=1\n{sync}"
             f"time_based\nramp_time={ramp_us}us\nruntime={runtime_us}us\n"
         )
         return parse_workload(text, name=self.name, source=self.name)
@@ -85,6 +106,9 @@ HOLDOUTS = (
     DiskLoad("mixed", 16, 32),
 )
 """Loads that no figure is fitted to: they tell how well the profile predicts."""
+
+LIMITED_HOLDOUTS = [DiskLoad("read", 16, 16), DiskLoad("mixed", 32, 16)]
+"""Further such loads, long ones, for a disk with limits."""
 
 
 def fitted_loads(*, queue_depth: int, writes: bool) -> list[DiskLoad]:

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from blklab.execution.calibration.disk.document import DiskCalibration, Figure
 
-_DURATIONS = ("latency", "command", "flush")
+_DURATIONS = {"latency", "command", "flush", "switch", "settle", "hit"}
+"""Last words of the keys whose values are durations; `starvation_limit` and seeks are others."""
 _US = 1_000
 
 
@@ -28,7 +29,7 @@ def profile_text(calibration: DiskCalibration, *, name: str) -> str:
         f"# {_percent(typical)} and {_percent(large)} of rates,",
         f"# {_percent(tail)} and {_percent(large_tail)} of 99th percentiles of latency.",
         f"# Not covered: {calibration.not_covered}.",
-        *(f"# Note: {remark}." for remark in calibration.remarks),
+        *(f"# Note: {remark}." for remark in calibration.all_remarks),
         f"name = {_quoted(name)}",
         f"kind = {_quoted(calibration.kind)}",
         f"summary = {_quoted(f'{calibration.model or calibration.disk}, calibrated {day}')}",
@@ -57,10 +58,12 @@ def profile_text(calibration: DiskCalibration, *, name: str) -> str:
         f"nearest_shipped = {_quoted(calibration.nearest.profile)}",
         f"nearest_shipped_rate_error_median = {calibration.nearest.rate_error_median:.4f}",
         f"remarks = {_strings(calibration.remarks)}",
+        *_steady_lines(calibration),
         f"not_covered = {_quoted(calibration.not_covered)}",
         "",
         "[calibration.intervals]",
         *(_interval_line(figure) for figure in calibration.figures if _has_interval(figure)),
+        *_derived_lines(calibration),
     ]
     for load in calibration.loads:
         lines += [
@@ -81,8 +84,7 @@ def shown_value(figure: Figure, value: int | str) -> str:
     """A figure's value with its unit, as the profile's grammar has it."""
     if isinstance(value, str):
         return value
-    last = figure.key.rsplit("_", maxsplit=1)[-1]
-    if last in _DURATIONS and value:
+    if _is_duration(figure.key) and value:
         return f"{value / _US:.4g}us" if value >= _US else f"{value}ns"
     return str(value)
 
@@ -98,11 +100,39 @@ def shown_interval(figure: Figure) -> str:
     return f"{shown_value(figure, figure.low)} to {shown_value(figure, figure.high)}"
 
 
+def _is_duration(key: str) -> bool:
+    if key.startswith("seek_"):
+        return key != "seek_far_from"
+    return key == "starvation_limit" or key.rsplit("_", maxsplit=1)[-1] in _DURATIONS
+
+
+def _steady_lines(calibration: DiskCalibration) -> list[str]:
+    """The rounds of conditioning, if there were any."""
+    steady = calibration.steady
+    if steady is None:
+        return []
+    return [
+        f"steady = {str(steady.reached).lower()}",
+        f"steady_rounds_iops = [{', '.join(f'{iops:.1f}' for iops in steady.iops)}]",
+    ]
+
+
+def _derived_lines(calibration: DiskCalibration) -> list[str]:
+    """A table of what follows from the figures; none if there is nothing."""
+    if not calibration.derived:
+        return []
+    return [
+        "",
+        "[calibration.derived]",
+        "# What follows from the figures: value, lower and upper bound, times in nanoseconds.",
+        *(f"{figure.key} = [{figure.value}, {figure.low}, {figure.high}]" for figure in calibration.derived),
+    ]
+
+
 def _figure_line(figure: Figure) -> str:
     value = figure.value
     written = _quoted(value) if isinstance(value, str) else str(value)
-    last = figure.key.rsplit("_", maxsplit=1)[-1]
-    if last in _DURATIONS and value:
+    if _is_duration(figure.key) and value:
         written = f'"{value}ns"'
     return f"{figure.key} = {written}  # {shown_interval(figure)}"
 

@@ -26,6 +26,7 @@ class Design(BaseModel):
     budget_ns: int
     seed: int
     machine: str
+    until_steady: bool = False
 
 
 class SavedMeasurements:
