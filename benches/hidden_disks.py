@@ -1,0 +1,134 @@
+"""Modelled disks whose figures are drawn at random, for benches/disk_calibration.py."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+
+from blklab.execution.calibration.disk.hdd.figure_list import SEEK_PARTS
+from blklab.execution.calibration.disk.hdd.figures import SeekCurve
+
+Truth = dict[str, str | int]
+"""The parameters of a disk, and what follows from them."""
+
+_MS = 1_000_000
+
+
+def _between(draw: random.Random, low: float, high: float) -> float:
+    """By the logarithm."""
+    return math.exp(draw.uniform(math.log(low), math.log(high)))
+
+
+def virtual_disk(draw: random.Random) -> Truth:
+    """A disk between fast flash and a slow network."""
+    read_ns = _between(draw, 30_000, 2_000_000)
+    write_ns = read_ns * _between(draw, 0.3, 3)
+    parallel = round(_between(draw, 1, 64))
+    share = draw.uniform(0.05, 0.5)
+    flushes = draw.random() < 0.7
+    return {
+        "read_latency": round(read_ns),
+        "read_spread": round(draw.uniform(50, 500)),
+        "read_command": round(share * read_ns / parallel),
+        "read_rate": round(_between(draw, 1e8, 3e9)),
+        "write_latency": round(write_ns),
+        "write_spread": round(draw.uniform(50, 500)),
+        "write_command": round(share * write_ns / parallel),
+        "write_rate": round(_between(draw, 1e8, 3e9)),
+        "parallel": parallel,
+        "placement": draw.choice(("any", "random")),
+        "full_duplex": draw.choice((0, 1)),
+        "flush": round(_between(draw, 20_000, 5_000_000)) if flushes else 0,
+        "queue_depth": draw.choice((32, 64, 128, 256)),
+    }
+
+
+def limited_disk(draw: random.Random) -> Truth:
+    """A virtual disk with a limit of I/Os, of bytes, or both, and bursts of some seconds."""
+    truth = virtual_disk(draw) | {
+        "read_latency": round(_between(draw, 100_000, 500_000)),
+        "write_latency": round(_between(draw, 100_000, 500_000)),
+        "parallel": round(_between(draw, 8, 32)),
+        "read_command": round(_between(draw, 2_000, 15_000)),
+        "write_command": round(_between(draw, 2_000, 15_000)),
+        "read_rate": round(_between(draw, 5e8, 3e9)),
+        "write_rate": round(_between(draw, 5e8, 3e9)),
+    }
+    kinds = draw.choice((("io",), ("rate",), ("io", "rate")))
+    if "io" in kinds:
+        limit = round(_between(draw, 2000, 8000))
+        truth |= {"io_limit": limit, "io_burst": round(limit * _between(draw, 1, 10))}
+    if "rate" in kinds:
+        limit = round(_between(draw, 4e7, 2e8))
+        truth |= {"rate_limit": limit, "rate_burst": round(limit * _between(draw, 1, 5))}
+    return truth
+
+
+def arm_disk(draw: random.Random) -> Truth:
+    """A disk with an arm, from a small one of a laptop to a large one of a server."""
+    cylinders = round(_between(draw, 60_000, 400_000))
+    outer = round(_between(draw, 800, 4000))
+    near_ns = draw.uniform(0.4, 1.6) * _MS
+    far_from = round(cylinders * draw.uniform(0.1, 0.5))
+    middle_ns = near_ns + draw.uniform(2, 5) * _MS
+    root_ns = (middle_ns - near_ns) / math.sqrt(far_from)
+    # A line that goes on where the root ends, about as steep.
+    slope_ns = max(1, round(draw.uniform(0.7, 1.3) * root_ns / (2 * math.sqrt(far_from))))
+    caches = draw.random() < 0.6
+    extents = round(_between(draw, 8, 64))
+    segment = 8 * round(_between(draw, 32, 512))
+    switch_ns = round(draw.uniform(0.3, 1.0) * min(near_ns, _MS))
+    return {
+        "rpm": draw.choice((4200, 5400, 5900, 7200, 10_000, 15_000)),
+        "heads": draw.choice((2, 4, 6, 8, 10, 16)),
+        "cylinders": cylinders,
+        "zones": draw.choice((12, 20, 30, 45, 60)),
+        "outer_sectors": outer,
+        "inner_sectors": round(outer * draw.uniform(0.4, 0.7)),
+        "track_switch": switch_ns,
+        "head_switch": round(switch_ns * draw.uniform(0.8, 1.5)),
+        "seek_near": round(near_ns),
+        "seek_near_root": round(root_ns),
+        "seek_far_from": far_from,
+        "seek_far": round(middle_ns - slope_ns * far_from),
+        "seek_far_slope": slope_ns,
+        "write_settle": round(draw.uniform(0.1, 0.8) * _MS),
+        "queue_depth": draw.choice((16, 32, 64, 128)),
+        "starvation_limit": round(_between(draw, 0.3, 5) * 1000) * _MS,
+        "cache_segments": round(_between(draw, 4, 128)),
+        "segment_sectors": segment,
+        "write_cache_sectors": round(0.7 * extents * segment) if caches else 0,
+        "write_cache_extents": extents,
+        "cache_hit": round(_between(draw, 30_000, 150_000)),
+        "interface_rate": round(_between(draw, 1.5e8, 6e8)),
+    }
+
+
+def seeks_of(truth: Mapping[str, str | int]) -> Truth:
+    """The times of seeks that a disk with an arm takes over parts of its cylinders."""
+
+    def of(key: str) -> int:
+        return int(truth[key])
+
+    curve = SeekCurve(
+        of("seek_near"), of("seek_near_root"), of("seek_far_from"), of("seek_far"), of("seek_far_slope")
+    )
+    last = of("cylinders") - 1
+    return {f"seek_{name}": round(curve.over_ns(round(part * last))) for part, name in SEEK_PARTS.items()}
+
+
+KINDS: dict[str, Callable[[random.Random], Truth]] = {
+    "virtual": virtual_disk,
+    "limited": limited_disk,
+    "hdd": arm_disk,
+}
+"""Sorts of disks; limited ones are of kind virtual."""
+
+
+def drawn_disk(kind: str, seed: int) -> tuple[str, Truth]:
+    """A disk of a kind: as in a target after ``sim:``, and its figures."""
+    truth = KINDS[kind](random.Random(seed))  # noqa: S311 - not for secrets
+    model = "virtual" if kind == "limited" else kind
+    device = ",".join([model, *(f"{key}={value}" for key, value in truth.items())])
+    return device, truth | (seeks_of(truth) if kind == "hdd" else {})
