@@ -65,6 +65,22 @@ def test_the_document_satisfies_its_schema(url: str, capsys: pytest.CaptureFixtu
     assert pair["n"] == len(pair["drives"]) == 6
 
 
+def test_a_goal_decides(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rule = tmp_path / "x.rules"
+    asked = ["fleet", "--model", "EXAMPLE*", "--store", url, "--goal", "iops=0.6,latency_p99=0.4"]
+    assert run([*asked, "--udev-rule", str(rule)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "for the goal iops=0.6,latency_p99=0.4: bfq" in shown
+    assert "goal iops=0.6,latency_p99=0.4 over random-read-4k-qd32" in shown
+    assert "latency p99 alone:" in shown
+    assert "Pareto front: none is dominated by bfq" in shown
+    assert "# all workloads, goal, bfq against none: mean of 6 drives +" in rule.read_text("utf-8")
+    assert run([*asked, "--json"]) == 0
+    goal = _validated(capsys.readouterr().out, "fleet-1.json")["goal"]
+    assert goal["weights"] == {"iops": 0.6, "latency_p99": 0.4}
+    assert [one["metric"] for one in goal["dimension_comparisons"]] == ["iops", "latency_p99"]
+
+
 def test_without_a_class_models_are_listed(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["fleet", "--store", url]) == 0
     shown = " ".join(capsys.readouterr().out.split())
@@ -117,6 +133,8 @@ def test_an_undecided_class_has_no_rule_without_force(
         (["--model", "NOBODY*"], "no stored run tested drives of model NOBODY*"),
         (["--model", " "], "the model is empty"),
         (["--udev-rule", "x"], "name the class"),
+        (["--goal", "latency"], "name the class"),
+        (["--kind", "nvme", "--goal", "speed"], "there is no goal 'speed'"),
         (["--kind", "tape"], "tape"),
     ],
 )

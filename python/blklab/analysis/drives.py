@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blklab.analysis.stored_series import StoredSeries, same_work
@@ -57,6 +57,14 @@ class DriveExperiment(StoredSeries):
     def __init__(self, drive: Drive, record: ExperimentRecord) -> None:
         super().__init__(record)
         self.drive = drive
+
+    def under(self, workloads: Collection[str]) -> DriveExperiment:
+        """The same experiment as if it had had only these workloads."""
+        spec = self.record.spec
+        kept = [workload for workload in spec.workloads if workload.name in workloads]
+        slots = {name: decision for name, decision in spec.slots.items() if name in workloads}
+        fewer = spec.model_copy(update={"workloads": kept, "slots": slots})
+        return DriveExperiment(self.drive, self.record.model_copy(update={"spec": fewer}))
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,20 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from blklab.analysis.class_comparison import ClassComparison, DriveRatio, class_comparison
 from blklab.analysis.comparison import Comparison, compare_all
 from blklab.analysis.designs import PopulationDesign
 from blklab.analysis.drives import Drive, DriveExperiment, Fleet, fleet_of
+from blklab.analysis.fleet_goal import FleetGoal, fleet_goal
 from blklab.analysis.metrics import metric_named
-from blklab.analysis.overall import Verdict, differing_controls, overall_verdict, recommendation
+from blklab.analysis.overall import (
+    Verdict,
+    differing_controls,
+    overall_verdict,
+    recommendation,
+    verdict_for_goal,
+)
 from blklab.analysis.questions import JUDGED_WORKLOADS, Question
 from blklab.analysis.ranking import MetricVerdict, metric_verdict
 from blklab.analysis.statistics.difference import Difference
@@ -32,70 +39,7 @@ from blklab.analysis.tie_breaking import TieBreak
 from blklab.quantities.formatting import count_of, join_names
 from blklab.quantities.sample_units import DRIVES
 from blklab.records.experiment import ExperimentRecord
-
-NewDrive = Literal["better", "no worse", "worse", "equal", "open"]
-"""For a new drive: surely better, at least not worse by more than the margin, surely worse, surely equal
-within the margin, or none of these."""
-
-
-@dataclass(frozen=True)
-class DriveRatio:
-    """First over second on one drive, as its own experiment found it."""
-
-    drive: Drive
-    run_id: str
-    n: int
-    """Blocks or rounds."""
-    ratio: float
-    ci_low: float | None
-    ci_high: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClassComparison:
-    """Two schedulers under one workload over all drives, seen from the first: first over second."""
-
-    mean: Comparison
-    """The mean over drives; `n` counts them."""
-    spread: float | None
-    """Standard deviation between drives of the true log ratio; None for a single drive."""
-    new_low: float | None
-    new_high: float | None
-    """Interval for the true ratio on a new drive; None for fewer than three drives."""
-    margin: float
-    chance_better: float | None
-    """Probability that the first is better on a new drive."""
-    drives: Sequence[DriveRatio]
-
-    @property
-    def new_drive(self) -> NewDrive:
-        """The first scheduler on a new drive, by the interval for it."""
-        if self.new_low is None or self.new_high is None:
-            return "open"
-        higher = metric_named(self.mean.metric).better == "higher"
-        low, high = (self.new_low, self.new_high) if higher else (1 / self.new_high, 1 / self.new_low)
-        worst = 1 / (1 + self.margin)
-        if worst <= low and high <= 1 + self.margin:
-            return "equal"
-        if low > 1:
-            return "better"
-        if high < 1:
-            return "worse"
-        return "no worse" if low >= worst else "open"
-
-    def seen_from(self, label: str) -> ClassComparison:
-        """The same with `label` first."""
-        if label == self.mean.first:
-            return self
-        return ClassComparison(
-            mean=self.mean.seen_from(label),
-            spread=self.spread,
-            new_low=None if self.new_high is None else 1 / self.new_high,
-            new_high=None if self.new_low is None else 1 / self.new_low,
-            margin=self.margin,
-            chance_better=None if self.chance_better is None else 1 - self.chance_better,
-            drives=[_turned(one) for one in self.drives],
-        )
+from blklab.spec.goals import Goal
 
 
 @dataclass(frozen=True)
@@ -114,6 +58,8 @@ class FleetAnalysis:
     """The experiments that count, by name."""
     confidence: float
     margin: float
+    goal: FleetGoal | None = None
+    """The findings on the goal, on which the verdict then rests."""
 
     def against(self, label: str, workload: str) -> list[ClassComparison]:
         """A scheduler against each other one under a workload, seen from it."""
@@ -124,16 +70,19 @@ class FleetAnalysis:
         ]
 
 
-def analyse_fleet(records: Iterable[ExperimentRecord], *, confidence: float, margin: float) -> FleetAnalysis:
+def analyse_fleet(
+    records: Iterable[ExperimentRecord], *, confidence: float, margin: float, goal: Goal | None = None
+) -> FleetAnalysis:
     """Puts the experiments of a class of drives together.
 
     Args:
         records: Experiments on drives of the class, in any order.
         confidence: Of intervals and of all claims together, such as 0.95.
         margin: Ratios between 1/(1+margin) and 1+margin count as equal.
+        goal: The verdict is about its score over all workloads; None for each workload by its own metric.
 
     Raises:
-        UnknownNameError: if a workload is decided by a metric that does not exist.
+        UnknownNameError: if a workload or the goal is decided by a metric that does not exist.
     """
     fleet = fleet_of(records)
     labels, remarks = _schedulers(fleet)
@@ -147,6 +96,11 @@ def analyse_fleet(records: Iterable[ExperimentRecord], *, confidence: float, mar
     ]
     judged = [question.workload for question in questions if not question.control]
     verdict = overall_verdict(judged or [question.workload for question in questions], verdicts, labels)
+    found = None
+    if goal is not None:
+        found = fleet_goal(fleet, goal, design, labels)
+        verdict = verdict_for_goal(goal, found.verdict, labels)
+        remarks += found.remarks
     pairs = [pair for several in compared for pair in several]
     tie = _tie(fleet, verdict.best) if verdict.status == "equal" else None
     return FleetAnalysis(
@@ -160,6 +114,7 @@ def analyse_fleet(records: Iterable[ExperimentRecord], *, confidence: float, mar
         runs=sorted({one.record.run_id for several in fleet.experiments.values() for one in several}),
         confidence=confidence,
         margin=margin,
+        goal=found,
     )
 
 
@@ -256,29 +211,8 @@ class _Differences:
     def comparison(self, mean: Comparison, confidence: float) -> ClassComparison:
         """A comparison with what it predicts."""
         difference, ratios = self._found[mean.workload, mean.first, mean.second]
-        found = difference.prediction(confidence)
-        higher = metric_named(mean.metric).better == "higher"
-        above = difference.chance_above(0.0)
-        return ClassComparison(
-            mean=mean,
-            spread=difference.spread,
-            new_low=None if found is None else math.exp(found[0]),
-            new_high=None if found is None else math.exp(found[1]),
-            margin=self._margin,
-            chance_better=above if above is None or higher else 1 - above,
-            drives=ratios,
-        )
-
-
-def _turned(one: DriveRatio) -> DriveRatio:
-    return DriveRatio(
-        one.drive,
-        one.run_id,
-        one.n,
-        1 / one.ratio,
-        None if one.ci_high is None else 1 / one.ci_high,
-        None if one.ci_low is None else 1 / one.ci_low,
-    )
+        metric = metric_named(mean.metric)
+        return class_comparison(mean, metric, difference, ratios, margin=self._margin, confidence=confidence)
 
 
 def _tie(fleet: Fleet, equals: Sequence[str]) -> TieBreak | None:

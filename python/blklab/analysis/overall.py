@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from blklab.analysis.comparison import Comparison
-from blklab.analysis.goal_verdict import GoalFindings
 from blklab.analysis.ranking import MetricVerdict, longest_need
 from blklab.analysis.regret import Regret, good_enough, loss_text, regret_text
 from blklab.analysis.tie_breaking import TieBreak
 from blklab.quantities.formatting import join_names, metric_title
+from blklab.spec.goals import Goal
 
 OverallStatus = Literal["best", "equal", "undecided", "withheld"]
 """``withheld``: a control differs, so nothing is recommended, whatever the values say."""
@@ -77,10 +77,9 @@ def overall_verdict(
     return Verdict("equal", candidates, candidates, text, None)
 
 
-def verdict_for_goal(goal: GoalFindings, labels: Sequence[str]) -> Verdict:
-    """The goal's verdict as that of the whole experiment."""
-    name = goal.goal.canonical
-    found = goal.verdict
+def verdict_for_goal(goal: Goal, found: MetricVerdict | None, labels: Sequence[str]) -> Verdict:
+    """The verdict on a goal's score as that of the whole; None if there are no scores."""
+    name = goal.canonical
     if found is None:
         return _undecided(list(labels), f"undecided: no block has figures for the goal {name}")
     text = f"for the goal {name}: {found.text}"

@@ -115,7 +115,7 @@ def _answer(values: ExperimentValues, design: Design, spec: ExperimentSpec, warn
     else:
         score_verdict = metric_verdict(scores.question, compared[nr_asked], design, labels)
         found = goal_findings(goal, scores, means[nr_asked:], compared[nr_asked:], score_verdict, labels)
-        verdict = verdict_for_goal(found, labels)
+        verdict = verdict_for_goal(goal, found.verdict, labels)
     tie = break_tie(values, verdict.best, design) if verdict.status == "equal" else None
     differing = differing_controls(verdicts, comparisons)
     deciding = deciding_questions(values) if scores is None else [scores.question]

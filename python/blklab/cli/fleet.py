@@ -21,6 +21,7 @@ from blklab.report.documents.fleet import fleet_document
 from blklab.report.text.fleet import evidence_lines, render_fleet
 from blklab.spec.drive_classes import KINDS, DriveClass
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
+from blklab.spec.goals import GRAMMAR_HINT, Goal, parse_goal
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 
 CLASSES_SCHEMA = "blklab.classes/1"
@@ -32,11 +33,12 @@ def fleet_verdict(
     *,
     confidence: float = DEFAULT_CONFIDENCE,
     margin: float = DEFAULT_MARGIN,
+    goal: Goal | None = None,
 ) -> FleetAnalysis:
     """The verdict for a class of drives from all stored experiments on them.
 
     Raises:
-        UnknownNameError: if no stored experiment tested such a drive.
+        UnknownNameError: if no stored experiment tested such a drive, or the goal names an unknown metric.
         StoreError: if the store cannot be used.
     """
     with Store.opened(store_url) as store:
@@ -54,7 +56,7 @@ def fleet_verdict(
                 hint="`blklab fleet` without options lists the models that were tested",
             )
         records = [store.load(run_id) for run_id in wanted]
-    return analyse_fleet(records, confidence=confidence, margin=margin)
+    return analyse_fleet(records, confidence=confidence, margin=margin, goal=goal)
 
 
 def recommended(found: FleetAnalysis, drive_class: DriveClass, *, force: bool) -> SchedulerChoice:
@@ -86,6 +88,12 @@ def recommended(found: FleetAnalysis, drive_class: DriveClass, *, force: bool) -
 @click.option("--model", metavar="PATTERN", help="Drives of this model; * and ? stand for any characters.")
 @click.option("--kind", type=click.Choice(list(KINDS)), help="Drives of this kind; scsi has SATA and USB.")
 @click.option("--rotational/--no-rotational", default=None, help="Only drives that rotate, or do not.")
+@click.option(
+    "--goal",
+    "goal_text",
+    metavar="GOAL",
+    help=f"Decide by a goal over all workloads: {GRAMMAR_HINT}. Default: each workload by its own metric.",
+)
 @inference_options("schedulers")
 @click.option(
     "--udev-rule", "rule_file", metavar="FILE", help="Write a udev rule for the class, with its evidence."
@@ -101,6 +109,7 @@ def command(
     model: str | None,
     kind: str | None,
     rotational: bool | None,
+    goal_text: str | None,
     confidence: float,
     margin: float,
     rule_file: str | None,
@@ -115,14 +124,15 @@ def command(
     tested.
     """
     if model is None and kind is None and rotational is None:
-        if rule_file is not None or profile_file is not None:
+        if rule_file is not None or profile_file is not None or goal_text is not None:
             raise UsageError("name the class", hint="--model, --kind or --rotational")
         _list_classes(store_url, json_file)
         return
     outputs = (json_file, rule_file, profile_file)
     require_writable(*outputs)
     drive_class = DriveClass(model=model, kind=kind, rotational=rotational)
-    found = fleet_verdict(drive_class, store_url, confidence=confidence, margin=margin)
+    goal = None if goal_text is None else parse_goal(goal_text)
+    found = fleet_verdict(drive_class, store_url, confidence=confidence, margin=margin, goal=goal)
     if json_file is not None:
         document = fleet_document(drive_class, found)
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))

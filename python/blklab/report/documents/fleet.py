@@ -7,8 +7,11 @@ from typing import Literal
 from pydantic import Field
 
 import blklab
-from blklab.analysis.fleet import ClassComparison, FleetAnalysis
+from blklab.analysis.class_comparison import ClassComparison
+from blklab.analysis.fleet import FleetAnalysis
+from blklab.analysis.fleet_goal import FleetGoal
 from blklab.report.documents.comparison import MetricVerdictPart, VerdictPart
+from blklab.report.documents.findings import FrontPart
 from blklab.report.documents.parts import PairPart, Part
 from blklab.spec.drive_classes import DriveClass
 
@@ -64,6 +67,27 @@ class ClassPairPart(PairPart):
     drives: list[DriveRatioPart]
 
 
+class FleetGoalPart(Part):
+    """The goal's score over all workloads and its metrics one by one; the verdict rests on the score."""
+
+    name: str
+    goal: str
+    """As ``--goal`` takes it."""
+    weights: dict[str, float]
+    workloads: list[str]
+    """Those that the score is about."""
+    comparisons: list[ClassPairPart]
+    """Of the score; the workload is "all workloads", the metric "goal"."""
+    verdict: MetricVerdictPart
+    dimensions: list[str]
+    dimension_comparisons: list[ClassPairPart]
+    front: list[FrontPart]
+    """Empty if there is one dimension only."""
+    conflict: bool
+    absent: list[str]
+    """Sentences on metrics that workloads do not have."""
+
+
 class FleetDocument(Part):
     """The document that `blklab fleet --json -` prints."""
 
@@ -80,6 +104,7 @@ class FleetDocument(Part):
     comparisons: list[ClassPairPart]
     verdicts: list[MetricVerdictPart]
     verdict: VerdictPart
+    goal: FleetGoalPart | None
     remarks: list[str]
 
 
@@ -97,7 +122,24 @@ def fleet_document(drive_class: DriveClass, found: FleetAnalysis) -> FleetDocume
         comparisons=[_pair(one) for one in found.comparisons],
         verdicts=[MetricVerdictPart.of(one) for one in found.metric_verdicts],
         verdict=VerdictPart.of(found.verdict),
+        goal=None if found.goal is None else _goal(found.goal),
         remarks=list(found.remarks),
+    )
+
+
+def _goal(found: FleetGoal) -> FleetGoalPart:
+    return FleetGoalPart(
+        name=found.goal.name,
+        goal=found.goal.canonical,
+        weights=found.goal.weights,
+        workloads=list(found.workloads),
+        comparisons=[_pair(one) for one in found.comparisons],
+        verdict=MetricVerdictPart.of(found.verdict),
+        dimensions=list(found.dimensions),
+        dimension_comparisons=[_pair(one) for one in found.dimension_comparisons],
+        front=[FrontPart.of(point) for point in found.front],
+        conflict=found.conflict,
+        absent=list(found.absent),
     )
 
 

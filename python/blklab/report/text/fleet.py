@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
-from blklab.analysis.fleet import ClassComparison, FleetAnalysis, NewDrive
+from blklab.analysis.class_comparison import ClassComparison, NewDrive
+from blklab.analysis.fleet import FleetAnalysis
+from blklab.analysis.fleet_goal import FleetGoal
+from blklab.analysis.pareto import FrontStanding
 from blklab.analysis.ranking import MetricVerdict
 from blklab.quantities.formatting import (
     TIMES,
@@ -26,6 +31,7 @@ _SIGNS: dict[NewDrive, str] = {
     "equal": "= equal",
     "open": "? open",
 }
+_STANDINGS: dict[FrontStanding, str] = {"front": "is on it", "dominated": "is dominated", "open": "is open"}
 
 
 def render_fleet(found: FleetAnalysis, drive_class: DriveClass, console: Console) -> None:
@@ -40,6 +46,9 @@ def render_fleet(found: FleetAnalysis, drive_class: DriveClass, console: Console
         printer.line(("⚠ WARNING: ", "bold yellow"), warning)
     printer.blank()
     printer.line(f"Measured on {_extent(found)}; {confidence_text(found.confidence)} intervals in brackets.")
+    if found.goal is not None:
+        printer.blank()
+        _print_goal(found.goal, found.labels, printer)
     for verdict in found.metric_verdicts:
         printer.blank()
         _print_workload(found, verdict, printer)
@@ -55,12 +64,11 @@ def new_drive_sentences(found: FleetAnalysis) -> list[str]:
     if choice is None:
         return []
     sentences = []
-    for workload in found.workloads:
-        rivals = [one for one in found.against(choice, workload) if one.new_low is not None]
+    for named, against in _decisive(found, choice):
+        rivals = [one for one in against if one.new_low is not None]
         if not rivals:
             continue
         open_ones = [one for one in rivals if one.new_drive in ("open", "worse")]
-        named = f" under {workload}" if len(found.workloads) > 1 else ""
         if not open_ones:
             sentences.append(
                 f"On a new drive{named}, {choice} is not worse than any other by more than "
@@ -76,17 +84,27 @@ def new_drive_sentences(found: FleetAnalysis) -> list[str]:
     return sentences
 
 
+def _decisive(found: FleetAnalysis, choice: str) -> list[tuple[str, list[ClassComparison]]]:
+    """The comparisons that the verdict rests on, by workload or for the goal, with words for a sentence."""
+    if found.goal is not None:
+        return [(" by the goal's score", found.goal.against(choice))]
+    several = len(found.workloads) > 1
+    return [(f" under {name}" if several else "", found.against(choice, name)) for name in found.workloads]
+
+
 def evidence_lines(found: FleetAnalysis) -> list[str]:
     """The evidence for the recommended scheduler, for the comments of a rule or profile."""
     choice = found.verdict.choice or (found.verdict.candidates or [""])[0]
     lines = [f"Verdict: {found.verdict.text}.", *new_drive_sentences(found)]
     lines.append(f"Measured on {_extent(found)}; {confidence_text(found.confidence)} intervals in brackets.")
+    compared = [one for workload in found.workloads for one in found.against(choice, workload)]
+    if found.goal is not None:
+        compared = [*found.goal.against(choice), *compared]
     lines += [
-        f"{workload}, {metric_title(one.mean.metric)}, {choice} against {one.mean.second}: mean of "
+        f"{one.mean.workload}, {metric_title(one.mean.metric)}, {choice} against {one.mean.second}: mean of "
         f"{count_of(one.mean.n, 'drive')} {ratio_text(one.mean.ratio, one.mean.ci_low, one.mean.ci_high)}, "
         f"a new drive {ratio_text(one.mean.ratio, one.new_low, one.new_high)}"
-        for workload in found.workloads
-        for one in found.against(choice, workload)
+        for one in compared
     ]
     lines.append(f"Models: {join_names(sorted({drive.model or 'unknown' for drive in found.drives}))}.")
     lines.append(f"Runs: {', '.join(found.runs)}.")
@@ -119,8 +137,44 @@ def _print_workload(found: FleetAnalysis, verdict: MetricVerdict, printer: Print
     if not pairs:
         printer.line("no drive has figures for two schedulers")
         return
-    lead = (verdict.best or verdict.candidates)[0] if verdict.best or verdict.candidates else found.labels[0]
+    lead = _lead(verdict, found.labels)
     against = found.against(lead, verdict.workload) or pairs
+    _print_pairs(against, printer)
+    closest = min(against, key=lambda one: abs(one.mean.ratio - 1))
+    printer.line((f"{closest.mean.first} against {closest.mean.second}, drive by drive:", "dim"))
+    _print_drives(closest, printer)
+
+
+def _print_goal(goal: FleetGoal, labels: Sequence[str], printer: Printer) -> None:
+    """The score, then each of its metrics, both over all workloads of the goal."""
+    printer.line(("goal ", "bold"), (goal.goal.canonical, "bold"), f" over {join_names(goal.workloads)}")
+    if not goal.comparisons:
+        printer.line("no drive has scores of two schedulers")
+        return
+    lead = _lead(goal.verdict, labels)
+    against = goal.against(lead) or list(goal.comparisons)
+    _print_pairs(against, printer)
+    closest = min(against, key=lambda one: abs(one.mean.ratio - 1))
+    printer.line((f"{closest.mean.first} against {closest.mean.second}, drive by drive:", "dim"))
+    _print_drives(closest, printer)
+    for metric in goal.dimensions:
+        printer.line((f"{metric_title(metric)} alone:", "dim"))
+        _print_pairs(goal.against(lead, metric), printer)
+    for point in goal.front:
+        by = f" by {join_names(point.dominated_by)}" if point.dominated_by else ""
+        printer.line(f"Pareto front: {point.scheduler} {_STANDINGS[point.standing]}{by}")
+    if goal.conflict:
+        printer.line("The metrics conflict: other weights may make another choice.")
+    for sentence in goal.absent:
+        printer.line(("note: ", "bold"), f"{sentence}.")
+
+
+def _lead(verdict: MetricVerdict, labels: Sequence[str]) -> str:
+    """The scheduler that the others are compared with."""
+    return (verdict.best or verdict.candidates or labels)[0]
+
+
+def _print_pairs(against: Sequence[ClassComparison], printer: Printer) -> None:
     table = printer.table()
     for heading, justify in (
         ("", "left"),
@@ -141,9 +195,6 @@ def _print_workload(found: FleetAnalysis, verdict: MetricVerdict, printer: Print
             str(one.mean.n),
         )
     printer.console.print(table)
-    closest = min(against, key=lambda one: abs(one.mean.ratio - 1))
-    printer.line((f"{closest.mean.first} against {closest.mean.second}, drive by drive:", "dim"))
-    _print_drives(closest, printer)
 
 
 def _print_drives(one: ClassComparison, printer: Printer) -> None:
