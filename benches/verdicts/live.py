@@ -251,7 +251,7 @@ def against_runs(given: argparse.Namespace, store: Store) -> None:
             answers: dict[str, Answer] = {}
             budget = given.budget
             for design in ("switchback", "runs"):
-                with Brake(part).working(), mock.patch.object(racing, "HOPELESS_FACTOR", math.inf):
+                with Brake(part).working(), mock.patch.object(racing, "FEWEST_BEFORE_GIVING_UP", sys.maxsize):
                     answers[design] = ask(
                         store, given.target, workload, "first=none,second=none", budget, given.seed + number,
                         design,

@@ -2,7 +2,7 @@
 
     python benches/verdicts/measure_switchback.py [--experiments 400] [--jobs 1] [--write]
 
-Each experiment has a minute of load in slots of 0.25 s, with a look after every stretch of eight seconds.
+Each experiment has a minute of load in slots of 0.1 s, with a look after every stretch of eight seconds.
 Prints, for every kind of noise: how often a winner is named although there is none, or equality although the
 difference is the margin; how often the intervals and the bounds of regret hold; how often a difference of 3,
 5 and 10 % is found, with how much load, and how often runs of three seconds would have found it in the same

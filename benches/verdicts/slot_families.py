@@ -20,8 +20,8 @@ Floats = NDArray[np.float64]
 
 RECORDED = Path(__file__).with_name("windows.zip")
 SLOT_DEVIATION = 0.06
-"""Standard deviation of the logarithm of a slot of 0.25 s, as on the disk of `RECORDED` when quiet."""
-SLOT_WINDOWS = 5
+"""Standard deviation of the logarithm of a slot, as on the disk of `RECORDED` when quiet."""
+SLOT_WINDOWS = 2
 """Windows of `RECORDED` (50 ms) that make one slot."""
 
 Draw = Callable[[np.random.Generator, int, int], Floats]

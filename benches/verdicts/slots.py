@@ -26,12 +26,12 @@ from blklab.spec.plan import derive_seed
 from blklab.spec.slots import SlotDecision
 from blklab.spec.stretches import stretch_of
 
-SLOT_S = 0.25
-SLOTS = 240
+SLOT_S = 0.1
+SLOTS = 600
 """A minute of load."""
-STRETCH_SLOTS = 32
+STRETCH_SLOTS = 80
 """Slots between two looks: a stretch of eight seconds."""
-RUN_SLOTS = 12
+RUN_SLOTS = 30
 """Slots that take as long as a run of three seconds, for the comparison with runs."""
 
 
