@@ -66,7 +66,9 @@ impl Engine {
 
     /// Time of the next event; `None` before the run has begun.
     pub fn next_ns(&self) -> Option<u64> {
-        self.machine.block.events.next_ns()
+        let next_ns = self.machine.block.events.next_ns();
+        let own = self.machine.processors.as_ref().and_then(|processors| processors.own_event());
+        next_ns.into_iter().chain(own.map(|(time_ns, _)| time_ns)).min()
     }
 
     /// Runs until all jobs have ended.
@@ -97,6 +99,19 @@ impl Engine {
             self.started = true;
             self.machine.start();
         }
+        if unlikely(self.machine.processors.is_some()) {
+            self.advance_machine::<true>(events, until_ns)
+        } else {
+            self.advance_machine::<false>(events, until_ns)
+        }
+    }
+
+    /// The same for a machine where computing takes time (`PROCESSORS`), or one where it does not.
+    fn advance_machine<const PROCESSORS: bool>(
+        &mut self,
+        events: u64,
+        until_ns: u64,
+    ) -> Result<Stop, SimulationError> {
         let stop = self.events.saturating_add(events);
         // The nearer of the two, so that most events compare only once.
         let end = stop.min(self.limits.events);
@@ -109,7 +124,12 @@ impl Engine {
             if at_end && self.events >= stop {
                 return Ok(Stop::Events);
             }
-            let Some(event) = self.machine.block.events.advance() else {
+            let next = if PROCESSORS {
+                self.machine.next_on_processors()
+            } else {
+                self.machine.block.events.advance()
+            };
+            let Some(event) = next else {
                 return Err(SimulationError::new(
                     ErrorKind::Internal,
                     "the simulation stands still although jobs have not ended; this is a defect of blksim",
@@ -118,7 +138,7 @@ impl Engine {
             if unlikely(event.time_ns > latest_ns) {
                 let stops = until_ns <= self.limits.simulated_ns;
                 let now_ns = if stops { until_ns.max(reached_ns) } else { event.time_ns };
-                self.machine.block.events.put_back(event, now_ns);
+                self.machine.put_back(event, now_ns);
                 if stops {
                     return Ok(Stop::Time);
                 }
@@ -130,7 +150,7 @@ impl Engine {
             if at_end {
                 return Err(self.exceeded("events", &self.limits.events.to_string()));
             }
-            if unlikely(self.machine.processors.is_some()) {
+            if PROCESSORS {
                 self.machine.react_on_processor(event);
             } else {
                 self.machine.react(event.class, event.subject);

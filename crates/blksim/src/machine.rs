@@ -98,7 +98,7 @@ impl Machine {
         self.block.events.split_clocks();
         for disk in self.block.disks.iter_mut() {
             disk.costs = Some(table.of_scheduler(scheduler));
-            disk.lock_handover_ns = table.steps.lock_handover_ns;
+            disk.lock_handover_ns = (table.cpus > 1).then_some(table.steps.lock_handover_ns);
             disk.affinity = affinity;
         }
     }
@@ -225,10 +225,9 @@ impl Machine {
             Class::Task => self.task_goes_on(subject),
             Class::Issue => self.issue_timer(subject),
             Class::QueueRun => self.block.run_delayed(HwQueueId(subject)),
-            // Only where processors take time, which look for the request themselves.
-            Class::Interrupt => {}
             Class::Slot => self.pass_slot_edge(),
-            Class::Processor => self.run_next(),
+            // Only where computing takes time, which is handled apart.
+            Class::Interrupt | Class::Processor => {}
         }
     }
 

@@ -141,7 +141,8 @@ pub struct Disk {
     pub counters: DiskCounters,
     /// Processor time of the scheduler; `None` if computing takes no time.
     pub(crate) costs: Option<SchedulerCosts>,
-    pub(crate) lock_handover_ns: u64,
+    /// `None` if no lock is waited for, because there is one processor.
+    pub(crate) lock_handover_ns: Option<u64>,
     /// Where completions run (`rq_affinity`).
     pub(crate) affinity: CompletionAffinity,
     /// The thread of this machine that serves the disk, if one does.
@@ -189,7 +190,7 @@ impl Disk {
             usage: QueueUsage::default(),
             counters: DiskCounters::default(),
             costs: None,
-            lock_handover_ns: 0,
+            lock_handover_ns: None,
             affinity: CompletionAffinity::default(),
             thread: DiskThread::default(),
         }
@@ -256,14 +257,30 @@ impl Disk {
         if let Some(costs) = &self.costs {
             cold_path();
             let work_ns = costs.grown_ns(base_ns(costs), self.nr_held);
-            let locked_ns = work_ns * costs.locked_percent / 100;
-            events.compute(work_ns - locked_ns);
-            let handover_ns = self.lock_handover_ns;
-            let locked_hctx = self.locked_hctx(hctx);
-            let lock = &mut self.hctxs[locked_hctx].scheduler_lock;
-            events.compute_locked(lock, locked_ns, handover_ns);
             self.counters.scheduler_ns += work_ns;
+            if let Some(handover_ns) = self.lock_handover_ns {
+                let locked_ns = work_ns * costs.locked_percent / 100;
+                self.compute_locked(hctx, events, work_ns - locked_ns, locked_ns, handover_ns);
+            } else {
+                events.compute(work_ns);
+            }
         }
+    }
+
+    /// Computes without the scheduler's lock, then under it, where other processors may have it.
+    #[inline(never)]
+    fn compute_locked(
+        &mut self,
+        hctx: usize,
+        events: &mut EventQueue,
+        free_ns: u64,
+        locked_ns: u64,
+        handover_ns: u64,
+    ) {
+        events.compute(free_ns);
+        let locked_hctx = self.locked_hctx(hctx);
+        let lock = &mut self.hctxs[locked_hctx].scheduler_lock;
+        events.compute_locked(lock, locked_ns, handover_ns);
     }
 
     /// Sets the largest request (`max_sectors_kb`).

@@ -189,11 +189,14 @@ impl BlockLayer {
     #[inline(never)]
     fn issue_computing(&mut self, disk: usize, hctx: impl Hctx, id: RequestId) {
         let queue = &mut self.disks[disk];
-        let handover_ns = queue.lock_handover_ns;
-        let lock = &mut queue.hctxs.of_mut(hctx).driver_lock;
         // A driver without a queue needs no lock.
         let issue_ns = if queue.bio_based { 0 } else { self.steps.issue_ns };
-        self.events.compute_locked(lock, issue_ns, handover_ns);
+        if let Some(handover_ns) = queue.lock_handover_ns {
+            let lock = &mut queue.hctxs.of_mut(hctx).driver_lock;
+            self.events.compute_locked(lock, issue_ns, handover_ns);
+        } else {
+            self.events.compute(issue_ns);
+        }
         if queue.device.is_served_by_thread() {
             self.give_to_thread(disk, hctx, id);
         } else if queue.bio_based {

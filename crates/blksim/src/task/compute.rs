@@ -12,6 +12,30 @@ use crate::mm::page_cache::PAGE_BYTES;
 use crate::task::ready::Ready;
 
 impl Machine {
+    /// The next event, of the only processor or of anything else. The clock moves to it.
+    #[inline]
+    pub(crate) fn next_on_processors(&mut self) -> Option<Event> {
+        let events = &mut self.block.events;
+        match self.processors.as_ref().and_then(|processors| processors.own_event()) {
+            Some((time_ns, class)) if !events.is_before(time_ns, class) => {
+                events.advance_to(time_ns);
+                Some(Event { time_ns, class, subject: 0 })
+            }
+            _ => events.advance(),
+        }
+    }
+
+    /// The event that was taken last happens later after all; the clock goes back to a moment before it.
+    #[cold]
+    pub(crate) fn put_back(&mut self, event: Event, now_ns: u64) {
+        let own = self.processors.as_ref().and_then(|processors| processors.own_event());
+        if own == Some((event.time_ns, event.class)) {
+            self.block.events.advance_to(now_ns);
+        } else {
+            self.block.events.put_back(event, now_ns);
+        }
+    }
+
     /// Reacts to one event on the processor that it needs, or later if that computes.
     #[inline(never)]
     pub(crate) fn react_on_processor(&mut self, event: Event) {
@@ -39,19 +63,19 @@ impl Machine {
         let Some(processors) = &mut self.processors else { return };
         let runs_task = class == Class::Processor;
         if let Err(free_ns) = processors.begin(cpu, runs_task, &mut self.block.events) {
-            self.block.events.at(free_ns, class, subject);
+            processors.postpone(free_ns, class, subject, &mut self.block.events);
             return;
         }
-        let interrupt = match class {
-            Class::Interrupt => processors.take_interrupt(cpu),
-            Class::Complete => Some(subject),
-            _ => None,
-        };
         self.block.cpu = cpu as u16;
-        match interrupt {
-            Some(id) => self.complete_or_send(id),
-            None if class == Class::Interrupt => {}
-            None => self.handle_event_of(class, subject),
+        match class {
+            Class::Processor => self.run_next(),
+            Class::Interrupt => {
+                if let Some(id) = processors.take_interrupt(cpu) {
+                    self.complete_or_send(id);
+                }
+            }
+            Class::Complete => self.complete_or_send(subject),
+            _ => self.handle_event_of(class, subject),
         }
         if !self.block.released.is_empty() {
             self.pass_on_released();
@@ -151,7 +175,8 @@ impl Machine {
     }
 
     /// Runs what is ready on the current processor.
-    pub(crate) fn run_next(&mut self) {
+    #[inline]
+    fn run_next(&mut self) {
         let Some(processors) = &mut self.processors else { return };
         match processors.next(&mut self.block.events) {
             None => {}

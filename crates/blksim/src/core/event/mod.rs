@@ -214,6 +214,18 @@ impl EventQueue {
         Some(event)
     }
 
+    /// True if an event goes before one of this class at this moment.
+    #[inline]
+    pub(crate) fn is_before(&self, time_ns: u64, class: Class) -> bool {
+        self.first_upper() >> UPPER_SEQUENCE_BITS <= time_ns << CLASS_BITS | class as u64
+    }
+
+    /// Handles an event that never was in the queue: moves the clock to it.
+    #[inline]
+    pub(crate) fn advance_to(&mut self, time_ns: u64) {
+        self.now_ns = time_ns;
+    }
+
     /// Puts back the event that was taken last, and turns the clock back to a moment before it. The
     /// event was the first of its moment and class, so that with the lowest sequence it is so again.
     #[cold]

@@ -53,17 +53,20 @@ pub fn policies() -> Vec<(&'static str, GivenGroups)> {
     ]
 }
 
-/// A run of a load under policies, on processors if the device's name ends in `+cpus`.
+/// A run of a load under policies; on two processors if the name of the device ends in `+cpus`, on one if it
+/// ends in `+cpu`.
 pub fn run_of(device: &str, scheduler: &str, jobs: &str, cgroups: &GivenGroups) -> Setup {
-    let name = device.strip_suffix("+cpus").unwrap_or(device);
+    let (name, processors) = device.split_once('+').unwrap_or((device, ""));
     let mut setup = setup(name, scheduler, jobs);
     setup.cgroups.clone_from(cgroups);
     setup.machine = crate::support::given(&[("memory", "64m")]);
     setup.limits.simulated_ns = 600_000 * MS;
     setup.limits.events = 10_000_000;
-    if name != device {
-        setup.processors = Some(cost_table(2));
-    }
+    setup.processors = match processors {
+        "cpu" => Some(cost_table(1)),
+        "cpus" => Some(cost_table(2)),
+        _ => None,
+    };
     setup
 }
 

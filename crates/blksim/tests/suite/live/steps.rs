@@ -10,8 +10,13 @@ use blksim::live::view::View;
 use blksim::simulate::{Setup, Simulation};
 use blksim::timeline::RequestRow;
 
-const DEVICES: [(&str, u64); 4] =
-    [("fixed", MS / 10), ("hdd-7200", 20 * MS), ("nvme-tlc", MS / 5), ("ssd-sata+cpus", MS)];
+const DEVICES: [(&str, u64); 5] = [
+    ("fixed", MS / 10),
+    ("hdd-7200", 20 * MS),
+    ("nvme-tlc", MS / 5),
+    ("ssd-sata+cpus", MS),
+    ("fixed+cpu", MS / 10),
+];
 
 /// Every scheduler on every device, with alternating loads and policies.
 fn for_each_pair(mut call: impl FnMut(&str, &Setup, u64)) {
