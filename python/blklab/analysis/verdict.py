@@ -32,6 +32,7 @@ from blklab.analysis.overall import (
 )
 from blklab.analysis.questions import Question, deciding_questions, workload_questions
 from blklab.analysis.ranking import MetricVerdict, metric_verdict
+from blklab.analysis.rare_arrangements import rare_arrangement_warnings
 from blklab.analysis.regret import regrets
 from blklab.analysis.sensitivity import Sensitivity, compare_answers
 from blklab.analysis.steady_state import Steadiness, steadiness
@@ -74,7 +75,12 @@ def analyse(record: ExperimentRecord) -> Analysis:
     record = record.without_uncounted_slots()
     design = design_of(record.spec)
     values = experiment_values(record)
-    warnings = [*_failure_warnings(record), *carry_over_warnings(record), *contradictions]
+    warnings = [
+        *_failure_warnings(record),
+        *carry_over_warnings(record),
+        *contradictions,
+        *rare_arrangement_warnings(record, deciding_questions(values)),
+    ]
     answer = _answer(values, design, record.spec, warnings)
     machine = machine_findings(record)
     return replace(
