@@ -324,13 +324,13 @@ def test_a_patch_that_does_not_apply_is_told_before_anything_is_unpacked(
 def test_a_source_that_cannot_be_built_is_told_before_its_patches(
     kernel_cache: Path, kernel_tree: Path, kernel_patch: Path, tmp_path: Path
 ) -> None:
-    (kernel_tree / "Makefile").write_text("VERSION = 4\nPATCHLEVEL = 19\nSUBLEVEL = 1\nEXTRAVERSION =\n")
+    (kernel_tree / "Makefile").write_text("VERSION = 4\nPATCHLEVEL = 18\nSUBLEVEL = 1\nEXTRAVERSION =\n")
     (kernel_tree / "block" / "kyber.c").write_text("of another release\n")
     archive = tmp_path / "linux.tar.gz"
     subprocess.run(["tar", "-C", kernel_tree.parent, "-czf", archive, kernel_tree.name], check=True)
     for source in (archive, kernel_tree):
         request = BuildRequest("slow", str(source), patches=[str(kernel_patch)])
-        fails(request, KernelSourceError, "4.19.1", "5.2", str(source))
+        fails(request, KernelSourceError, "4.18.1", "5.2", str(source))
     assert_no_remains(kernel_cache)
 
 
@@ -366,7 +366,7 @@ def test_options_that_are_dropped_and_options_that_are_unknown(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("Makefile", "VERSION = 4\nPATCHLEVEL = 19\nSUBLEVEL = 1\nEXTRAVERSION =\n"), ["4.19.1", "5.2"]),
+        (("Makefile", "VERSION = 4\nPATCHLEVEL = 18\nSUBLEVEL = 1\nEXTRAVERSION =\n"), ["4.18.1", "5.2"]),
         (("Makefile", "all:\n\ttrue\n"), ["not a kernel source"]),
         (("arch/um/Kconfig", None), ["no User-mode Linux", "arch/um/Kconfig"]),
     ],

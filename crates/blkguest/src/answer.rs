@@ -10,12 +10,12 @@ use blksim::simulate::DiskFigures;
 use blksim_json::{device_in_force, job_samples, settings, tell_members, warnings};
 use serde_json::{Value, json};
 
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::mounts::{kernel_release, read_line};
 use crate::queue::InForce;
 use crate::request::{Driver, Load, Request};
 use crate::shared_memory::{DeviceStats, SharedMemory};
-use crate::ublk::Disk;
 
 /// Counters of `/sys/block/*/stat` (`Documentation/block/stat.rst`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub fn answer(request: &Request, shared: SharedMemory, findings: Findings) -> Va
     machine["memory"] = json!(memory_bytes);
     let start_ns = shared.start_ns.load(SeqCst);
     let simulated_ns = shared.end_ns.load(SeqCst).saturating_sub(start_ns);
-    let served = request.options.driver == Driver::Ublk;
+    let served = request.options.driver != Driver::NullBlk;
     let disks: Vec<DiskFigures> = after
         .iter()
         .zip(before)
@@ -136,7 +136,7 @@ pub fn answer(request: &Request, shared: SharedMemory, findings: Findings) -> Va
             "kernel": kernel_release(),
             "seed": request.setup.seed,
             "arrangement": request.setup.arrangement.map(|arrangement| arrangement.seed),
-            "driver": if served { "ublk" } else { "null_blk" },
+            "driver": request.options.driver.name(),
             "generator": if request.options.generator == Load::Fio { "fio" } else { "blkguest" },
             "machine": machine,
             "first_tag": first_tag,

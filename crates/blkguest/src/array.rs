@@ -4,10 +4,10 @@ use blksim::core::error::{ErrorKind, SimulationError};
 use blksim::devices::Profile;
 use blksim::devices::raid::{RAID, RaidLevel};
 
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::md;
 use crate::request::FilesystemKind;
-use crate::ublk::Disk;
 
 /// Bytes that btrfs writes to one disk before it moves to the next (`BTRFS_STRIPE_LEN` of
 /// `fs/btrfs/volumes.h`, Linux 6.1).

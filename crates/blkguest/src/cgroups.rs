@@ -1,7 +1,9 @@
-//! Control groups (version 2): created, set and read back.
+//! Control groups: created, set and read back.
 //!
-//! Attributes are the kernel's (`Documentation/admin-guide/cgroup-v2.rst`, Linux 6.1); `/` is the
-//! root; a leading device number is replaced by the disks' numbers.
+//! They are of version 2, with the kernel's attributes (`Documentation/admin-guide/cgroup-v2.rst`, Linux
+//! 6.1). Attributes `blkio.…` are of version 1 (`Documentation/cgroup-v1/blkio-controller.txt`, Linux
+//! 4.19), and make the groups so. `/` is the root; a leading device number is replaced by the disks'
+//! numbers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,11 +14,11 @@ use blksim::core::params::Param;
 use blksim::live::change::Change;
 use serde_json::{Map, Value};
 
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::mounts::{CGROUPS, mount, read_line};
 use crate::queue::{kernel_text, plain};
 use crate::request::Request;
-use crate::ublk::Disk;
 
 /// Attributes keyed by device, with the options of their values.
 const BY_DEVICE: &[(&str, &[Param])] = &[
@@ -26,7 +28,21 @@ const BY_DEVICE: &[(&str, &[Param])] = &[
     ("io.cost.model", COST_MODEL),
 ];
 /// Weights that a job's `cgroup_weight` sets where the kernel has them, with their largest value.
-const WEIGHTS: &[(&str, u64)] = &[("io.bfq.weight", 1000), ("io.weight", 10_000)];
+const WEIGHTS: &[(&str, u64)] =
+    &[("io.bfq.weight", 1000), ("io.weight", 10_000), ("blkio.weight", 1000)];
+/// Begins the names of attributes of version 1.
+const VERSION_1: &str = "blkio.";
+
+/// Mounts groups of version 1, if a run has them. Call before the scheduler is set: cfq then gives the root
+/// group the weight of that version.
+pub fn mount_version_1(request: &Request) -> Result<(), Failure> {
+    if is_version_1(request) { mount("cgroup", CGROUPS, "cgroup", "blkio") } else { Ok(()) }
+}
+
+fn is_version_1(request: &Request) -> bool {
+    let mut attributes = request.setup.cgroups.iter().flat_map(|(_, attributes)| attributes);
+    attributes.any(|(name, _)| name.starts_with(VERSION_1))
+}
 
 /// The groups of a run.
 #[derive(Debug, Clone, Default)]
@@ -45,19 +61,22 @@ impl Groups {
         if setup.cgroups.is_empty() && !named && !changed {
             return Ok(Self::default());
         }
+        let version_1 = is_version_1(request);
         // Names and tree are checked as in the simulator; the kernel judges the attributes.
         let names: Vec<_> =
             setup.cgroups.iter().map(|(name, _)| (name.clone(), Vec::new())).collect();
         let tree = Cgroups::new(&names, &request.jobs)?;
-        mount("cgroup2", CGROUPS, "cgroup2", "")?;
-        pass_on_control("/")?;
+        if !version_1 {
+            mount("cgroup2", CGROUPS, "cgroup2", "")?;
+            pass_on_control("/")?;
+        }
         let parents: Vec<u16> = tree.groups.iter().skip(1).map(|group| group.parent).collect();
         for (index, group) in tree.groups.iter().enumerate().skip(1) {
             let path = folder(&group.name);
             fs::create_dir(&path).map_err(|error| {
                 Failure::kernel(format!("creating the group {}", group.name), error)
             })?;
-            if parents.contains(&(index as u16)) {
+            if !version_1 && parents.contains(&(index as u16)) {
                 pass_on_control(&group.name)?;
             }
         }

@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::cgroups::Groups;
 use crate::clock;
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::load::identity;
 use crate::mounts::RUN;
 use crate::queue;
 use crate::request::Request;
 use crate::shared_memory::SharedMemory;
-use crate::ublk::Disk;
 
 /// The machine that changes act upon.
 #[derive(Debug)]

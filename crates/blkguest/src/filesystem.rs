@@ -11,11 +11,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use blksim::workload::layout::File;
 
 use crate::array::Array;
+use crate::disk::Disk;
 use crate::failure::{Failure, checked};
 use crate::mounts::{DATA, mount, unmount};
 use crate::program;
 use crate::request::FilesystemKind;
-use crate::ublk::Disk;
 
 /// Fixed in place of a random identifier.
 const IDENTITY: &str = "b1b1ab00-0000-4000-8000-000000000001";

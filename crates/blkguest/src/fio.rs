@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::clock;
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::shared_memory::SharedMemory;
-use crate::ublk::Disk;
 
 /// The job file with the guest's paths, fio's report, and its other output.
 const JOBS: &str = "/job.fio";

@@ -9,8 +9,8 @@ use std::os::linux::fs::MetadataExt;
 use blksim::devices::raid::RaidLevel;
 
 use crate::array::Array;
+use crate::disk::Disk;
 use crate::failure::{Failure, checked};
-use crate::ublk::Disk;
 
 /// Writing a name to it creates an array's device (`add_named_array` of `drivers/md/md.c`).
 const NEW_ARRAY: &str = "/sys/module/md_mod/parameters/new_array";

@@ -2,13 +2,25 @@
 
 use std::fs;
 
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::mounts::{CONFIGFS, mount};
 use crate::request::Request;
-use crate::ublk::Disk;
+use crate::shared_memory::SharedMemory;
+use crate::transport::{Served, Transport};
+
+/// One disk of the kernel's own.
+#[derive(Debug)]
+pub struct NullBlk;
+
+impl Transport for NullBlk {
+    fn start(&self, request: &Request, _shared: SharedMemory) -> Result<Served, Failure> {
+        Ok(Served { disks: vec![start(request)?], clock: None, least_start_ns: 0 })
+    }
+}
 
 /// Creates the disk (`drivers/block/null_blk/main.c` of Linux 6.1).
-pub fn start(request: &Request) -> Result<Disk, Failure> {
+fn start(request: &Request) -> Result<Disk, Failure> {
     mount("configfs", CONFIGFS, "configfs", "")?;
     let folder = format!("{CONFIGFS}/nullb/blklab");
     fs::create_dir(&folder).map_err(|error| Failure::Unsupported {

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use crate::answer::Counters;
 use crate::clock;
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::process;
 use crate::shared_memory::{DeviceStats, SharedMemory};
-use crate::ublk::Disk;
 
 const PROGRESS: &str = "/progress";
 /// Interval between two looks at the counters, in guest time.

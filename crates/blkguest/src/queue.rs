@@ -10,9 +10,9 @@ use blksim::elevator;
 use blksim::simulate::{Given, Setup};
 use serde_json::{Map, Value};
 
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::mounts::{DEBUGFS, read_line};
-use crate::ublk::Disk;
 
 /// Attributes that a request may set, in the order of writing. `read_ahead_kb` comes last, because
 /// the kernel recomputes it when the queue's limits change. The host's list is in

@@ -28,8 +28,21 @@ pub enum Driver {
     /// Any device model, in this program (Linux 6.0 and later).
     #[default]
     Ublk,
+    /// Any device model, in this program, through blklab's own driver: for kernels without ublk.
+    ModelledDisk,
     /// The kernel's `null_blk`: a fixed latency only.
     NullBlk,
+}
+
+impl Driver {
+    /// Its name in requests and answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ublk => "ublk",
+            Self::ModelledDisk => "modelled_disk",
+            Self::NullBlk => "null_blk",
+        }
+    }
 }
 
 /// The load generator.
@@ -201,7 +214,7 @@ impl Request {
                 let message = "in the host's time computing takes the host's own time; leave out the cost table";
                 return wrong("processors", message.to_owned());
             }
-            if self.options.driver == Driver::NullBlk {
+            if self.options.driver != Driver::Ublk {
                 let message = "only the driver ublk knows when the driver got a command";
                 return wrong("processors", message.to_owned());
             }

@@ -19,20 +19,20 @@ use crate::cgroups::{self, Groups};
 use crate::changes::{self, Subjects};
 use crate::clock;
 use crate::command;
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::filesystem::{self, Filesystem};
 use crate::fio;
 use crate::load::{self, JobProcess, Timing};
 use crate::memory;
-use crate::null_blk;
 use crate::process;
 use crate::processor_time;
 use crate::progress;
 use crate::queue;
-use crate::request::{Driver, Load, Request, TimeKind};
+use crate::request::{Load, Request, TimeKind};
 use crate::shared_memory::SharedMemory;
 use crate::switchback;
-use crate::ublk::{self, Disk, Ring};
+use crate::transport::{Served, transport_of};
 
 /// Least time between the end of the preparation and the first I/O: all clones sleep by then, and timeouts that
 /// a scheduler starts when it is selected have expired, as on any host (200 ms,
@@ -66,15 +66,11 @@ pub fn run(request: &Request) -> Result<Value, Failure> {
 
 fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<Value, Failure> {
     let machine = answer::machine(request)?;
-    let (disks, ring) = match request.options.driver {
-        Driver::Ublk => {
-            let (disks, ring) = ublk::start(request, shared)?;
-            (disks, Some(ring))
-        }
-        Driver::NullBlk => (vec![null_blk::start(request)?], None),
-    };
+    let served = transport_of(request.options.driver).start(request, shared)?;
+    let disks = &served.disks;
     let setup = &request.setup;
-    for disk in &disks {
+    cgroups::mount_version_1(request)?;
+    for disk in disks {
         queue::set(disk, setup)?;
     }
     // Each member of an array draws its own hint.
@@ -85,18 +81,18 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     // After the members' settings, whose limits the array inherits.
     let disk = match &request.array {
         None => disks[0].clone(),
-        Some(array) => array.assemble(&disks)?,
+        Some(array) => array.assemble(disks)?,
     };
     if !disks.contains(&disk) {
         queue::set_read_ahead(&disk, &setup.queue)?;
     }
-    let groups = Groups::create(request, &disks)?;
-    let before_changes = request.changes.as_ref().map(|_| queue::read_all(&disks)).transpose()?;
+    let groups = Groups::create(request, disks)?;
+    let before_changes = request.changes.as_ref().map(|_| queue::read_all(disks)).transpose()?;
     set_writeback(request)?;
-    progress::report(&disks, shared)?;
+    progress::report(disks, shared)?;
     if let Some(kind) = request.options.filesystem {
         let array = request.array.as_ref();
-        let filesystem = Filesystem::create(kind, array, &disks, &disk)?;
+        let filesystem = Filesystem::create(kind, array, disks, &disk)?;
         filesystem::lay_out(&request.layout.files)?;
         if let Some(command) = &request.command {
             command::prepare(command, &filesystem, request.options.time, shared)?;
@@ -104,21 +100,22 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     }
     let first_tag = alone.and_then(queue::first_tag);
     let memory_bytes = memory::shared_bytes(machine.get("dirty_ratio"));
-    let before = Counters::read_all(&disks)?;
+    let before = Counters::read_all(disks)?;
     if let Some(turns) = &request.turns {
         process::spawn("the switches", shared, || {
-            switchback::take_turns(request, turns, &disks, shared)
+            switchback::take_turns(request, turns, disks, shared)
         })?;
     }
     let (records, slots, fio_exit_code) = match request.options.generator {
         Load::Blkguest => {
             let subjects = request.changes.as_ref().map(|_| Subjects {
                 request,
-                disks: &disks,
+                disks,
                 groups: groups.clone(),
                 processes: Vec::new(),
             });
-            let grounds = Grounds { disks: &disks, disk: &disk, ring, machine: &machine, subjects };
+            let grounds =
+                Grounds { disks, disk: &disk, served: &served, machine: &machine, subjects };
             let (records, slots) = run_clones(request, order, grounds, shared)?;
             (records, slots, None)
         }
@@ -134,7 +131,7 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
         shared.wait_for(&shared.turns_taken, 1, || process::look(shared))?;
     }
     let findings = Findings {
-        in_force: before_changes.map_or_else(|| queue::read_all(&disks), Ok)?,
+        in_force: before_changes.map_or_else(|| queue::read_all(disks), Ok)?,
         cgroups: groups.read(),
         first_tag,
         memory_bytes,
@@ -142,7 +139,7 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
         records,
         fio_exit_code,
         before,
-        after: Counters::read_all(&disks)?,
+        after: Counters::read_all(disks)?,
     };
     let mut answer = answer::answer(request, shared, findings);
     if let Some(processors) = processors {
@@ -166,7 +163,7 @@ struct Grounds<'a> {
     /// All disks of the guest.
     disks: &'a [Disk],
     disk: &'a Disk,
-    ring: Option<Ring>,
+    served: &'a Served,
     machine: &'a Values,
     /// For planned changes, if there are any.
     subjects: Option<Subjects<'a>>,
@@ -180,7 +177,7 @@ fn run_clones(
     shared: SharedMemory,
 ) -> Result<(Vec<JobRecord>, Vec<SlotRecord>), Failure> {
     let setup = &request.setup;
-    let Grounds { disks, disk, ring, machine, subjects } = grounds;
+    let Grounds { disks, disk, served, machine, subjects } = grounds;
     let virtual_time = request.options.time == TimeKind::Virtual;
     // These put tasks to sleep on timers of their own.
     let policies = ["io.cost.qos", "io.latency"];
@@ -188,7 +185,7 @@ fn run_clones(
         attributes.iter().any(|(name, _)| policies.contains(&name.as_str()))
     });
     let timing = |direct: bool| Timing {
-        device: ring.filter(|_| {
+        device: served.clock.filter(|_| {
             virtual_time
                 && direct
                 && !slept_by_timers
@@ -243,7 +240,7 @@ fn run_clones(
         let delay_ns = command.lead_ns + delays_ns[nr_clones];
         command::start(command, counted, delay_ns, setup.costly_processors().is_some(), shared)?;
     }
-    start_clones(request, disk, &clones, subjects, shared)?;
+    start_clones(request, disk, &clones, subjects, served.least_start_ns, shared)?;
     if request.command.is_some() {
         wait_for_end(request, &shared.lines_ended, lines_ended + 1, shared)?;
     }
@@ -289,6 +286,7 @@ fn start_clones(
     disk: &Disk,
     clones: &[JobProcess],
     subjects: Option<Subjects>,
+    least_start_ns: u64,
     shared: SharedMemory,
 ) -> Result<(), Failure> {
     let mut processes = vec![Vec::new(); request.jobs.len()];
@@ -310,7 +308,8 @@ fn start_clones(
     if let Some(table) = request.setup.costly_processors() {
         processor_time::begin(table)?;
     }
-    let start_ns = (clock::now_ns() + START_MARGIN_NS).next_multiple_of(START_GRID_NS);
+    let earliest_ns = least_start_ns.max(clock::now_ns() + START_MARGIN_NS);
+    let start_ns = earliest_ns.next_multiple_of(START_GRID_NS);
     shared.start_ns.store(start_ns, SeqCst);
     shared.modelled.store(1, SeqCst);
     shared.open_phase(0);

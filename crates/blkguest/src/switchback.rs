@@ -9,12 +9,12 @@ use blksim_json::slots as answered;
 use serde_json::{Value, json};
 
 use crate::clock;
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::mounts::RUN;
 use crate::queue;
 use crate::request::Request;
 use crate::shared_memory::SharedMemory;
-use crate::ublk::Disk;
 
 /// Gives each scheduler its turns, and leaves what was in force for [`answer`].
 pub fn take_turns(

@@ -46,11 +46,11 @@ def require_array(array: Array | None, kernel: KernelBuild, guest: GuestOptions)
     """
     if array is None:
         return
-    if not kernel.has_ublk:
+    if not kernel.has_models:
         raise KernelLacksError(
             f"the kernel {kernel.name} ({kernel.version}) has no ublk, so it cannot have an array of "
             "modelled disks",
-            hint="Linux 6.0 and later have it; sim: has arrays of any disks",
+            hint="Linux 6.0 and later have it, 4.19 has blklab's own driver; sim: has arrays of any disks",
         )
     option = _OPTIONS[array.level]
     if guest.filesystem != "btrfs" and option not in kernel.config:

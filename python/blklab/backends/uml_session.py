@@ -346,7 +346,7 @@ class UmlSession:
             "limits": {"events": None, "simulated_ns": limit_ns},
             "changes": self._changes_of(cell),
             "guest": {
-                "driver": self._driver(cell),
+                "driver": self._kernel_of(cell.scheduler).driver,
                 "generator": guest.generator,
                 "filesystem": guest.filesystem,
                 "time": guest.time,
@@ -360,10 +360,6 @@ class UmlSession:
         if cell.workload == _PROBE:
             return trial_request(self._options)
         return changes_request(self._options, cell.workload, self._runtime_ns(cell.workload))
-
-    def _driver(self, cell: Cell) -> str:
-        """The disk's driver: before Linux 6.0 there is no ublk; null_blk is a disk of fixed latency."""
-        return "ublk" if self._kernel_of(cell.scheduler).has_ublk else "null_blk"
 
     def _files(self, cell: Cell) -> dict[str, str]:
         if self._guest_for(cell).generator != "fio":

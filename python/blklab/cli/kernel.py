@@ -36,8 +36,8 @@ def command() -> None:
     metavar="debian|DIR|ARCHIVE",
     default="debian",
     show_default=True,
-    help="Linux source, 5.2 or later: the newest of Debian's linux-source packages, a tree (it is copied, "
-    "never written to) or an archive.",
+    help="Linux source, 5.2 or later, or 4.19 for cfq: the newest of Debian's linux-source packages, a tree "
+    "(it is copied, never written to) or an archive.",
 )
 @click.option(
     "--release",
@@ -182,7 +182,7 @@ def show_command(*, name: str, configuration: bool, json_file: str | None) -> No
         "Linux": record.version,
         "program": str(kernel.linux),
         "schedulers": ", ".join(kernel.schedulers),
-        "disks": "null_blk, ublk" if kernel.has_ublk else "null_blk",
+        "disks": ", ".join(dict.fromkeys(("null_blk", kernel.driver))),
         "time": "virtual or the host's" if kernel.has_time_travel else "the host's only",
         "clock": str(kernel.clock),
         "source": f"{record.source} (SHA-256 {record.source_sha256[:16]}…)",

@@ -10,11 +10,11 @@ use super::Command;
 use super::processes::{self, Ended};
 use crate::answer::Counters;
 use crate::clock;
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::process;
 use crate::processor_time;
 use crate::shared_memory::SharedMemory;
-use crate::ublk::Disk;
 
 /// The runner's report.
 const REPORT: &str = "/run/command.json";

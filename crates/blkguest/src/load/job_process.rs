@@ -14,7 +14,7 @@ use super::{CloneSlots, Target, aio, identity, synchronous, words};
 use crate::clock;
 use crate::failure::Failure;
 use crate::shared_memory::SharedMemory;
-use crate::ublk::Ring;
+use crate::transport::DeviceClock;
 
 /// A clone that sleeps looks so often whether another job's end ends it, as fio does
 /// (`usec_sleep` in time.c, fio 3.33).
@@ -59,8 +59,8 @@ impl JobProcess<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
     /// The device's time without a system call: the shared page, where the device's server stamps it,
-    /// and the server's ring. Only where the device alone takes time.
-    pub device: Option<Ring>,
+    /// and what the server has not seen yet. Only where the device alone takes time.
+    pub device: Option<&'static dyn DeviceClock>,
     /// Processor time of a buffered call: fixed, and per byte copied.
     pub call_ns: u64,
     pub bytes_per_second: u64,
@@ -107,9 +107,9 @@ impl Worker<'_> {
     /// The time after something that ended; if it took any time, the device did.
     #[inline]
     pub fn moment_after(&self, before_ns: u64) -> u64 {
-        let Some(ring) = self.timing.device else { return clock::now_ns() };
+        let Some(device) = self.timing.device else { return clock::now_ns() };
         let stamped_ns = self.shared.device_now_ns.load(SeqCst);
-        before_ns.max(stamped_ns).max(ring.unseen_ns().unwrap_or(0))
+        before_ns.max(stamped_ns).max(device.unseen_ns().unwrap_or(0))
     }
 
     /// Takes note of an I/O that is to be submitted; gives its index if it is a recorded one, and whether

@@ -12,28 +12,13 @@ use super::abi::{self, ControlCommand, DeviceInfo, Numbers, Params};
 use super::member::Member;
 use super::ring::Ring;
 use super::server::Server;
-use super::turn::Turn;
+use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::process;
 use crate::request::{Request, TimeKind};
+use crate::server_turn::ServerTurn;
 use crate::shared_memory::SharedMemory;
-
-/// A disk of the guest kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disk {
-    /// Its name under `/sys/block` and `/dev`.
-    pub name: String,
-}
-
-impl Disk {
-    pub fn path(&self) -> String {
-        format!("/dev/{}", self.name)
-    }
-
-    pub fn queue(&self, attribute: &str) -> String {
-        format!("/sys/block/{}/queue/{attribute}", self.name)
-    }
-}
+use crate::transport::{DeviceClock, Served, Transport};
 
 /// The ring of control commands, one at a time.
 struct Control {
@@ -148,8 +133,20 @@ impl Control {
     }
 }
 
+/// Disks over ublk.
+#[derive(Debug)]
+pub struct Ublk;
+
+impl Transport for Ublk {
+    fn start(&self, request: &Request, shared: SharedMemory) -> Result<Served, Failure> {
+        let (disks, ring) = start(request, shared)?;
+        let clock: &'static dyn DeviceClock = Box::leak(Box::new(ring));
+        Ok(Served { disks, clock: Some(clock), least_start_ns: 0 })
+    }
+}
+
 /// Creates the disks of a request and the process that serves them; returns its ring too.
-pub fn start(request: &Request, shared: SharedMemory) -> Result<(Vec<Disk>, Ring), Failure> {
+fn start(request: &Request, shared: SharedMemory) -> Result<(Vec<Disk>, Ring), Failure> {
     let facts = &request.facts;
     if facts.queue_depth > abi::MAX_QUEUE_DEPTH {
         let (depth, most) = (facts.queue_depth, abi::MAX_QUEUE_DEPTH);
@@ -171,7 +168,7 @@ pub fn start(request: &Request, shared: SharedMemory) -> Result<(Vec<Disk>, Ring
     }
     let virtual_time = request.options.time == TimeKind::Virtual;
     let opcodes = control.numbers;
-    let turn = Turn::of(request);
+    let turn = ServerTurn::of(request);
     let server = process::spawn("the server of the disks", shared, move || {
         let members = devices.into_iter().enumerate();
         let members = members

@@ -27,14 +27,14 @@ impl Server {
             // In the order in which they were completed, as interrupts come.
             done.sort_by_key(|(moment_ns, _)| *moment_ns);
             for (_, place) in done.drain(..) {
-                self.members[place.0].done();
+                self.members[place.0].model.done();
                 self.answer(place)?;
             }
             self.ring.submit().map_err(|error| Failure::kernel("answering commands", error))?;
             self.take_completions()?;
         }
         for member in &self.members {
-            member.publish();
+            member.model.publish();
         }
         self.await_models()
     }
@@ -59,7 +59,7 @@ impl Server {
     fn advance(&mut self, now_ns: u64, done: &mut Vec<(u64, CommandId)>) {
         let mut of_member = Vec::new();
         for (number, member) in self.members.iter_mut().enumerate() {
-            member.runner.advance(now_ns, &mut of_member);
+            member.model.runner.advance(now_ns, &mut of_member);
             done.extend(
                 of_member.drain(..).map(|(moment_ns, tag)| (moment_ns, (number, tag as u16))),
             );
@@ -68,7 +68,7 @@ impl Server {
 
     /// Arms a timer for the models' next event, unless an earlier one is armed.
     fn await_models(&mut self) -> Result<(), Failure> {
-        let next_ns = self.members.iter().filter_map(|member| member.runner.next_ns()).min();
+        let next_ns = self.members.iter().filter_map(|member| member.model.runner.next_ns()).min();
         let Some(next_ns) = next_ns else { return Ok(()) };
         let moment_ns = self.origin_ns + next_ns;
         if self.timers.earliest().is_some_and(|(earliest_ns, _)| earliest_ns <= moment_ns) {

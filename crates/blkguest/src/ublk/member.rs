@@ -4,22 +4,21 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr;
 use std::slice;
-use std::sync::atomic::Ordering::SeqCst;
 
 use blksim::block::request::{Operation, SECTOR_BYTES};
 use blksim::devices::AnyDevice;
-use blksim::devices::device::{Command, Device, Runner};
+use blksim::devices::device::{Command, Device};
 
 use super::abi::{self, IoDescriptor};
 use super::store::Store;
 use crate::failure::Failure;
-use crate::shared_memory::{DeviceStats, SharedMemory};
+use crate::served_model::ServedModel;
+use crate::shared_memory::SharedMemory;
 
 /// The server side of a disk.
 pub struct Member {
-    pub runner: Runner<AnyDevice>,
+    pub model: ServedModel,
     store: Option<Store>,
-    stats: &'static DeviceStats,
     file: File,
     pub depth: u16,
     /// Command descriptors written by the driver, by tag.
@@ -27,7 +26,6 @@ pub struct Member {
     /// Data buffers: `buffer_bytes` for each tag, or one shared by all tags if contents are not kept.
     buffers: *mut u8,
     buffer_bytes: usize,
-    in_flight: u32,
     /// By tag: whether the kernel commits the command by itself.
     self_answered: Vec<bool>,
 }
@@ -51,9 +49,8 @@ impl Member {
         let pieces = if keeps_contents { usize::from(depth) } else { 1 };
         let buffer_bytes = buffer_bytes as usize;
         Ok(Self {
-            runner: Runner::new(device),
+            model: ServedModel::new(number, device, shared),
             store: keeps_contents.then(Store::default),
-            stats: &shared.page().stats[number as usize],
             descriptors: map(bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())?.cast(),
             buffers: map(
                 buffer_bytes * pieces,
@@ -64,7 +61,6 @@ impl Member {
             file,
             depth,
             buffer_bytes,
-            in_flight: 0,
             self_answered: vec![false; usize::from(depth)],
         })
     }
@@ -76,15 +72,9 @@ impl Member {
     /// Submits an arrived command to the model and copies its data.
     pub fn take(&mut self, tag: u16, now_ns: u64) -> Result<(), Failure> {
         self.transfer(tag);
-        self.in_flight += 1;
         let command = self.describe(tag)?;
-        self.runner.submit(now_ns, command);
+        self.model.take(now_ns, command);
         Ok(())
-    }
-
-    /// Handles the model's completion of a command.
-    pub fn done(&mut self) {
-        self.in_flight -= 1;
     }
 
     /// Whether the kernel commits this tag's command by itself.
@@ -94,12 +84,6 @@ impl Member {
 
     pub fn set_self_answered(&mut self, tag: u16, will: bool) {
         self.self_answered[usize::from(tag)] = will;
-    }
-
-    /// Publishes the disk's counters.
-    pub fn publish(&self) {
-        self.stats.peak_in_flight.fetch_max(self.in_flight, SeqCst);
-        self.stats.busy_ns.store(self.runner.device().busy_ns(), SeqCst);
     }
 
     fn descriptor(&self, tag: u16) -> IoDescriptor {
@@ -115,21 +99,20 @@ impl Member {
         unsafe { self.buffers.add(piece * self.buffer_bytes) }
     }
 
-    /// Builds the model's command for a tag, and counts it.
+    /// Builds the model's command for a tag.
     fn describe(&self, tag: u16) -> Result<Command, Failure> {
         let descriptor = self.descriptor(tag);
-        let (operation, counter) = match descriptor.operation() {
-            abi::IO_OP_READ => (Operation::Read, &self.stats.reads),
-            abi::IO_OP_WRITE => (Operation::Write, &self.stats.writes),
-            abi::IO_OP_FLUSH => (Operation::Flush, &self.stats.flushes),
-            abi::IO_OP_DISCARD => (Operation::Discard, &self.stats.writes),
+        let operation = match descriptor.operation() {
+            abi::IO_OP_READ => Operation::Read,
+            abi::IO_OP_WRITE => Operation::Write,
+            abi::IO_OP_FLUSH => Operation::Flush,
+            abi::IO_OP_DISCARD => Operation::Discard,
             other => {
                 let message =
                     format!("the driver sent the operation {other}, which was not offered");
                 return Err(Failure::Internal { message });
             }
         };
-        counter.fetch_add(1, SeqCst);
         let (sector, nr_sectors) = match operation {
             Operation::Flush => (0, 0),
             _ => (descriptor.start_sector, descriptor.nr_sectors),

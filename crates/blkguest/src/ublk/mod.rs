@@ -10,7 +10,5 @@ mod ring;
 mod server;
 mod store;
 mod timers;
-mod turn;
 
-pub use control::{Disk, start};
-pub use ring::Ring;
+pub use control::Ublk;

@@ -7,6 +7,7 @@ use io_uring::IoUring;
 
 use super::timers;
 use crate::failure::Failure;
+use crate::transport::DeviceClock;
 
 /// `IORING_MAX_ENTRIES` of `io_uring/io_uring.c`, Linux 6.1.
 const MAX_ENTRIES: u32 = 32_768;
@@ -35,10 +36,12 @@ impl Ring {
         // SAFETY: the ring lives as long as the guest; the rest is the caller's duty.
         unsafe { self.0.as_mut() }
     }
+}
 
+impl DeviceClock for Ring {
     /// Time of the last timer that fired and that the server has not yet seen. For processes other than
     /// the server, because linked commits take effect before the server publishes the time.
-    pub fn unseen_ns(self) -> Option<u64> {
+    fn unseen_ns(&self) -> Option<u64> {
         // SAFETY: the ring lives as long as the guest, and nobody writes to this process's copy.
         let mut completions = unsafe { self.0.as_ref().completion_shared() };
         let moments = completions.by_ref().filter_map(|c| timers::fired(c.user_data(), c.result()));

@@ -14,10 +14,9 @@ use super::abi::{self, Numbers};
 use super::member::Member;
 use super::ring::Ring;
 use super::timers::{self, CommandId, Completion, Timers};
-use super::turn::Turn;
 use crate::clock;
 use crate::failure::Failure;
-use crate::scheduling;
+use crate::server_turn::ServerTurn;
 use crate::shared_memory::SharedMemory;
 
 /// The server of all disks.
@@ -28,7 +27,7 @@ pub struct Server {
     opcodes: Numbers,
     pub(super) ring: &'static mut IoUring,
     pub(super) timers: Timers,
-    turn: Turn,
+    turn: ServerTurn,
     /// Guest time that is 0 for the models.
     pub(super) origin_ns: u64,
     /// The latest time known to have been reached.
@@ -49,7 +48,7 @@ impl Server {
         virtual_time: bool,
         opcodes: Numbers,
         ring: Ring,
-        turn: Turn,
+        turn: ServerTurn,
         shared: SharedMemory,
     ) -> Result<Self, Failure> {
         let mut server = Self {
@@ -92,7 +91,7 @@ impl Server {
             let fired_ns = self.take_completions()?;
             if self.shared.modelled.load(SeqCst) == 0 {
                 self.answer_at_once()?;
-            } else if self.turn == Turn::First {
+            } else if self.turn == ServerTurn::First {
                 self.interrupt()?;
             } else if fired_ns.is_some() || !self.arrived.is_empty() {
                 self.pass_through_models(fired_ns)?;
@@ -138,8 +137,8 @@ impl Server {
     fn pass_through_models(&mut self, fired_ns: Option<u64>) -> Result<(), Failure> {
         if self.origin_ns == 0 {
             self.origin_ns = self.shared.start_ns.load(SeqCst);
-            if self.virtual_time && self.turn == Turn::Late {
-                scheduling::go_last();
+            if self.virtual_time {
+                self.turn.begin();
             }
         }
         // A fired timer gives the time; a command may have arrived at any time after it, unless the
@@ -153,10 +152,10 @@ impl Server {
         let now_ns = self.now_ns.saturating_sub(self.origin_ns);
         let mut done = mem::take(&mut self.done);
         for number in 0..self.members.len() {
-            self.members[number].runner.advance(now_ns, &mut done);
+            self.members[number].model.runner.advance(now_ns, &mut done);
             for (_, tag) in done.drain(..) {
                 let tag = tag as u16;
-                self.members[number].done();
+                self.members[number].model.done();
                 if self.members[number].is_self_answered(tag) {
                     self.members[number].set_self_answered(tag, false);
                 } else {
@@ -171,7 +170,7 @@ impl Server {
         }
         self.arrived = arrived;
         for member in &self.members {
-            member.publish();
+            member.model.publish();
         }
         self.set_timer()?;
         self.guard()
@@ -191,7 +190,7 @@ impl Server {
 
     /// Arms a timer for the models' next event, unless an earlier one is armed.
     fn set_timer(&mut self) -> Result<(), Failure> {
-        let next_ns = self.members.iter().filter_map(|member| member.runner.next_ns()).min();
+        let next_ns = self.members.iter().filter_map(|member| member.model.runner.next_ns()).min();
         let Some(next_ns) = next_ns else { return Ok(()) };
         let moment_ns = self.origin_ns + next_ns;
         let alone = if self.virtual_time { self.completing_alone(next_ns) } else { None };
@@ -223,7 +222,7 @@ impl Server {
     fn completing_alone(&self, time_ns: u64) -> Option<CommandId> {
         let members = self.members.iter().enumerate();
         let mut completing = members.flat_map(|(number, member)| {
-            member.runner.completing_at(time_ns).map(move |tag| (number, tag as u16))
+            member.model.runner.completing_at(time_ns).map(move |tag| (number, tag as u16))
         });
         let place = completing.next()?;
         completing.next().is_none().then_some(place)

@@ -19,8 +19,8 @@ from blklab.shipped import require_guest_program
 from blklab.simulator.core import core_error
 from blklab.spec.guest import DEFAULT_MEMORY_BYTES
 
-_GUEST = {"driver": "ublk", "generator": "blkguest", "filesystem": None, "time": "virtual"}
-"""Options of every guest."""
+_GUEST = {"generator": "blkguest", "filesystem": None, "time": "virtual"}
+"""Options of every guest, beside the driver of its disks."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ def open_kernel(name: str, workers: Workers = THIS_MACHINE) -> Iterator[GuestKer
     """
     require_linux("running guest kernels")
     kernel = find(name)
-    if not (kernel.has_time_travel and kernel.has_ublk):
+    if not (kernel.has_time_travel and kernel.has_models):
         raise RequirementError(
-            f"the kernel {kernel.name} ({kernel.version}) has no virtual time or no ublk",
-            hint="sources from Linux 6.0 on have both",
+            f"the kernel {kernel.name} ({kernel.version}) has no virtual time or no modelled disks",
+            hint="sources from Linux 6.0 on have both, and 4.19 with blklab's instruments",
         )
     program = require_guest_program()
     boot = Boot(DEFAULT_MEMORY_BYTES, virtual_time=True)
@@ -60,7 +60,7 @@ def open_kernel(name: str, workers: Workers = THIS_MACHINE) -> Iterator[GuestKer
     with workers.guests(boot) as guests, workers.simulations() as simulations:
 
         def run(request: dict[str, Any]) -> dict[str, Any]:
-            end = guests.run(image, request | {"guest": _GUEST}, {})
+            end = guests.run(image, request | {"guest": _GUEST | {"driver": kernel.driver}}, {})
             if end.answer is None:
                 raise RunFailedError(end.error or "the guest gave no answer")
             if refused := end.answer.get("error"):

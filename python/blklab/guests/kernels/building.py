@@ -42,6 +42,7 @@ from blklab.guests.kernels.configuration import (
 )
 from blklab.guests.kernels.digests import digest_file
 from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.legacy import additions_for
 from blklab.guests.kernels.names import DEFAULT_NAME, check_name
 from blklab.guests.kernels.patch_check import check_patches
 from blklab.guests.kernels.patches import Patch, shipped_instruments
@@ -94,6 +95,8 @@ class BuildPlan:
     instruments: tuple[Patch, ...]
     """Patches that are tried after the others, and skipped if they do not apply."""
     fragments: tuple[Fragment, ...]
+    nr_shipped: int
+    """How many of the fragments ship with blklab; the rest are the user's."""
     compiler: str
     jobs: int
     options: Mapping[str, Option] = field(repr=False)
@@ -131,13 +134,15 @@ def plan_build(request: BuildRequest) -> BuildPlan:
         raise UsageError(f"a build needs at least one compiler, not {request.jobs}")
     schedulers = read_scheduler_files(request.scheduler_files)
     patches = (*(patch for text in request.patches for patch in read_series(text)), *schedulers)
-    fragments = (
-        shipped_fragment(),
+    own_fragments = (
         *(scheduler.fragment() for scheduler in schedulers),
         *(read_fragment(Path(text).expanduser()) for text in request.fragments),
     )
-    instruments = shipped_instruments() if request.with_instruments else ()
     source = locate(request.source)
+    additions = additions_for(source)
+    shipped = (shipped_fragment(), *additions.fragments)
+    fragments = (*shipped, *own_fragments)
+    instruments = (*shipped_instruments(), *additions.instruments) if request.with_instruments else ()
     require_tools(source.tools, PATCH_TOOL if patches or instruments else {})
     options = merge(fragments)
     compiler = compiler_identity()
@@ -152,7 +157,17 @@ def plan_build(request: BuildRequest) -> BuildPlan:
     )
     jobs = request.jobs or len(os.sched_getaffinity(0))
     return BuildPlan(
-        name, source, patches, instruments, fragments, compiler, jobs, options, build_id, tree_id
+        name,
+        source,
+        patches,
+        instruments,
+        fragments,
+        len(shipped),
+        compiler,
+        jobs,
+        options,
+        build_id,
+        tree_id,
     )
 
 
@@ -255,7 +270,7 @@ def _build(plan: BuildPlan, work: Path, observer: BuildObserver) -> None:
     with store.store_lock():
         remove_unless_pinned(kernel_cache() / "builds" / plan.build_id, work)  # a damaged one of that digest
         product.rename(make_folder(kernel_cache() / "builds") / plan.build_id)
-        tree.save_to_cache(steps, _digest(render(plan.options)), usual=not plan.fragments[1:])
+        tree.save_to_cache(steps, _digest(render(plan.options)), usual=len(plan.fragments) == plan.nr_shipped)
         store.give_name(plan.name, plan.build_id)
 
 

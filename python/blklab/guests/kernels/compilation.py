@@ -137,7 +137,8 @@ def _make(
     extra_environment: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
     """Runs make and yields its lines; its whole process group ends when we end, whatever the cause."""
-    command = ["make", f"-j{jobs}", "ARCH=um", "SUBARCH=x86_64", *targets]
+    # A vendor's tree may name a compiler for another machine in its makefile.
+    command = ["make", f"-j{jobs}", "ARCH=um", "SUBARCH=x86_64", "CROSS_COMPILE=", *targets]
     log.write(f"$ {' '.join(command)}\n")
     if shutil.which("setpriv") is not None:
         command = ["setpriv", "--pdeathsig", "TERM", "--", "sh", "-c", _ENDS_WITH_US, "sh", *command]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from blklab.errors import KernelLacksError
 from blklab.guests.kernels.build_record import BuildRecord
@@ -22,10 +23,22 @@ SCHEDULER_OPTIONS = {
 }
 """The multi-queue block layer's schedulers and their configuration options; ``none`` needs no option."""
 
+LEGACY_SCHEDULER_OPTIONS = {
+    "noop": "CONFIG_IOSCHED_NOOP",
+    "deadline": "CONFIG_IOSCHED_DEADLINE",
+    "cfq": "CONFIG_IOSCHED_CFQ",
+}
+"""Those of the legacy block layer, up to Linux 4.20. Only blklab's own driver has disks of that layer."""
+
+Driver = Literal["ublk", "modelled_disk", "null_blk"]
+"""What serves the disks of a guest."""
+
 PROCESSOR_TIME = "processor-time"
 """Name of the instrument that lets computing take virtual time."""
 EXACT_CLOCK = "exact-clock"
 """Name of the instrument that lets a guest read its clock in zero virtual time."""
+VIRTUAL_TIME = "virtual-time"
+"""Name of the instrument that gives Linux 4.19 virtual time; its clock keeps the rules of exact-clock."""
 
 _FIRST_WITH_SECCOMP = (6, 16)
 _NUMBER = re.compile(r"\d+")
@@ -78,7 +91,7 @@ class KernelBuild:
         return tuple(
             f"without {item.name}: it does not apply to Linux {self.version} ({item.complaint})"
             for item in self.record.instruments
-            if item.complaint is not None
+            if item.complaint is not None and not (item.name == EXACT_CLOCK and self._brings_virtual_time)
         )
 
     @property
@@ -109,20 +122,38 @@ class KernelBuild:
     @property
     def clock(self) -> GuestClock:
         """Its clock."""
-        built_in = [item for item in self.record.instruments if item.complaint is None]
-        exact = next((item.sha256 for item in built_in if item.name == EXACT_CLOCK), None)
+        clocks = [item for item in self.record.instruments if item.name == EXACT_CLOCK]
+        of_its_rules = self._brings_virtual_time
+        exact = next((item.sha256 for item in clocks if item.complaint is None or of_its_rules), None)
         return GuestClock(exact, int(self.config.get("CONFIG_HZ", USUAL_TICKS_PER_SECOND)))
 
     @property
     def schedulers(self) -> tuple[str, ...]:
         """The schedulers that it offers, ``none`` first."""
-        built_in = (name for name, option in SCHEDULER_OPTIONS.items() if option in self.config)
+        options = SCHEDULER_OPTIONS | (LEGACY_SCHEDULER_OPTIONS if self.driver == "modelled_disk" else {})
+        built_in = (name for name, option in options.items() if option in self.config)
         return ("none", *built_in, *self.record.added_schedulers)
+
+    @property
+    def driver(self) -> Driver:
+        """What serves the disks of its guests: device models, or where it supports none a fixed latency."""
+        if self.has_ublk:
+            return "ublk"
+        return "modelled_disk" if "CONFIG_UML_MODELLED_DISK" in self.config else "null_blk"
+
+    @property
+    def has_models(self) -> bool:
+        """Whether its guests have disks of any device model."""
+        return self.driver != "null_blk"
 
     @property
     def has_ublk(self) -> bool:
         """Whether it supports disks served from user space (Linux 6.0 and later)."""
         return "CONFIG_BLK_DEV_UBLK" in self.config
+
+    @property
+    def _brings_virtual_time(self) -> bool:
+        return VIRTUAL_TIME in self.instruments
 
     @property
     def has_time_travel(self) -> bool:

@@ -16,6 +16,9 @@ from blklab.errors import KernelSourceError
 OLDEST_VERSION = (5, 2)
 """The first release with time travel (``UML_TIME_TRAVEL_SUPPORT`` in arch/um/Kconfig)."""
 
+LEGACY_VERSIONS = ((4, 19), (4, 20))
+"""The first and the last of the older releases that can be built: blklab brings time travel for them."""
+
 LEFT_OUT_WHOLE = ("LICENSES", "tools/testing", "tools/perf", "samples/bpf")
 """Directories that no build refers to."""
 
@@ -117,10 +120,12 @@ def check_tree(tree: Path, shown: str) -> str:
     except KernelSourceError as error:
         raise KernelSourceError(error.message.replace(str(tree), shown), hint=error.hint) from error
     major, minor = (int(part) for part in version.split(".")[:2])
-    if (major, minor) < OLDEST_VERSION:
+    is_legacy = LEGACY_VERSIONS[0] <= (major, minor) <= LEGACY_VERSIONS[1]
+    if (major, minor) < OLDEST_VERSION and not is_legacy:
+        oldest, *legacy = (".".join(map(str, numbers)) for numbers in (OLDEST_VERSION, *LEGACY_VERSIONS))
         raise KernelSourceError(
-            f"{shown} is Linux {version}; virtual time needs {'.'.join(map(str, OLDEST_VERSION))} or later",
-            hint="use a later source",
+            f"{shown} is Linux {version}; virtual time needs {oldest} or later, or {' or '.join(legacy)}",
+            hint="use another source",
         )
     if lacking := [path for path in _OF_USER_MODE_LINUX if not (tree / path).is_file()]:
         raise KernelSourceError(

@@ -12,7 +12,7 @@ use crate::scheduling;
 
 /// When the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum ServerTurn {
     /// `SCHED_IDLE` from the start. The server then runs before the process made last, so only the
     /// system calls for the others are saved.
     Early,
@@ -26,7 +26,7 @@ pub enum Turn {
     First,
 }
 
-impl Turn {
+impl ServerTurn {
     /// The way that suits an experiment.
     pub fn of(request: &Request) -> Self {
         let bare = request.options.filesystem.is_none() && request.array.is_none();
@@ -42,6 +42,13 @@ impl Turn {
         match self {
             Self::Early => scheduling::go_last(),
             Self::Late | Self::First => scheduling::go_first(),
+        }
+    }
+
+    /// Call when the experiment begins.
+    pub fn begin(self) {
+        if self == Self::Late {
+            scheduling::go_last();
         }
     }
 }
