@@ -42,7 +42,8 @@ def test_the_published_disk() -> None:
 
 
 def test_counted_turns() -> None:
-    assert regular_ratio(20.0) == (1 + 9) / (1 + 2)
+    assert regular_ratio(20.0) == 5 / 2
+    assert regular_ratio(4.0) == 23 / 6
     assert regular_ratio(0.01) == pytest.approx(4.5, abs=0.01)
     assert irregular_ratio(0.0, 0.0) == 4.5
     assert irregular_ratio(0.0, 0.2) == pytest.approx((180 + 20) / (40 + 20))

@@ -20,8 +20,9 @@ from blklab.cli.options import cluster_option, json_option, repetitions_option
 from blklab.cli.output import console_err, console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
 from blklab.execution.calibration.loads import MATRIX
-from blklab.execution.fidelity.cells import selected
+from blklab.execution.fidelity.cells import FidelityCell, selected
 from blklab.execution.fidelity.guest_kernel import open_kernel
+from blklab.execution.fidelity.legacy_matrix import legacy_matrix
 from blklab.execution.fidelity.matrix import matrix
 from blklab.execution.fidelity.measured import CellResult
 from blklab.execution.fidelity.page import filled_page
@@ -35,6 +36,8 @@ from blklab.execution.fidelity.report import (
     spread_rows,
 )
 from blklab.execution.fidelity.running import run_cells
+from blklab.guests.kernels.names import kernel_names
+from blklab.guests.kernels.store import find
 from blklab.quantities.units import format_duration
 from blklab.spec.machines import THIS, load_machine
 
@@ -112,7 +115,7 @@ def command(
     if host:
         _refuse_options_of_guests()
     loads = selected(MATRIX, patterns) if host else []
-    drawn = random_cells(random_number, seed) if random_number else matrix()
+    drawn = random_cells(random_number, seed) if random_number else _matrix_for(kernel)
     cells = [] if host else selected(drawn, patterns)
     if machine is not None and not host:
         table = load_machine(machine).on_one_processor()
@@ -146,6 +149,12 @@ def command(
     if page is not None:
         write_text(page, filled_page(page_text, document))
     return ExitCode.OK if document.holds else ExitCode.RUN_FAILED
+
+
+def _matrix_for(kernel: str) -> list[FidelityCell]:
+    """The cells for a kernel: with the legacy block layer those of its schedulers."""
+    is_legacy = kernel in kernel_names() and "cfq" in find(kernel).schedulers
+    return legacy_matrix() if is_legacy else matrix()
 
 
 def _refuse_options_of_guests() -> None:

@@ -85,16 +85,18 @@ impl Machine {
         }
         let legacy = family == Family::Legacy;
         if legacy {
-            // The queue is run before any task learns of this completion, as
-            // the interrupt does; a sleeper gets the freed tag first.
-            self.block.give_tag_back(disk, id);
-            self.block.run_queue_of(disk, hctx);
+            let block = &mut self.block;
+            block.disks[disk].give_tag_back(&mut block.requests, id, &mut block.woken);
         }
         self.part_done(id);
         if unlikely(merged != NONE) {
             self.merged_done(merged);
         }
         if legacy {
+            // The tasks whose bios are done are woken before the one that may have the request
+            // (`blk_end_request_all`); the queue is run before any of them (`scsi_end_request`).
+            self.block.wake_submissions();
+            self.block.run_queue_of(disk, hctx);
             return;
         }
         if kicked {

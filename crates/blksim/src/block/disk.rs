@@ -11,6 +11,7 @@ use crate::block::per_hctx::{Hctx, PerHctx};
 use crate::block::queue_facts::QueueFacts;
 use crate::block::queue_usage::QueueUsage;
 use crate::block::request::{Operation, Request, RequestId, Requests, Tag, TaskId};
+use crate::block::request_list::RequestLists;
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::event::EventQueue;
 use crate::core::params::Values;
@@ -129,10 +130,8 @@ pub struct Disk {
     shares_tags: bool,
     /// It limits even synchronous reads.
     limits_sync_reads: bool,
-    /// Legacy: sync and async requests in use, and the tasks that sleep for one of each (`struct
-    /// request_list`).
-    pub pools: [u32; 2],
-    pub sleepers: [VecDeque<TaskId>; 2],
+    /// Legacy: the requests in use, and the tasks that sleep for one.
+    pub lists: RequestLists,
     /// blk-mq without a scheduler: requests go to the device at once (`blk_mq_try_issue_directly`).
     pub direct: bool,
     pub flushes: FlushQueue,
@@ -183,8 +182,7 @@ impl Disk {
             last_merge: None,
             shares_tags: min_shallow_depth < u32::MAX,
             limits_sync_reads,
-            pools: [0; 2],
-            sleepers: Default::default(),
+            lists: RequestLists::default(),
             direct: info.bypass,
             flushes: FlushQueue::default(),
             usage: QueueUsage::default(),
@@ -211,7 +209,7 @@ impl Disk {
     /// Requests that have a tag, or are out of the pools of the legacy path.
     pub(crate) fn nr_requests_used(&self) -> u32 {
         match self.family {
-            Family::Legacy => self.pools.iter().sum(),
+            Family::Legacy => self.lists.nr_used(),
             Family::MultiQueue => self.nr_tags_used(),
         }
     }
@@ -346,7 +344,7 @@ impl Disk {
         self.usage.entered == 0
             && self.nr_held == 0
             && self.hctxs.iter().all(HwQueue::is_drained)
-            && self.pools == [0; 2]
+            && self.lists.nr_used() == 0
             && self.nr_waiting_for_tag() == 0
             && !self.flushes.running
             && self.flushes.waiting.is_empty()
@@ -368,23 +366,17 @@ impl Disk {
         self.policies.iter().filter(|p| p.placement() == Placement::Above).count()
     }
 
-    /// The pool that a request of the legacy path comes from.
-    #[inline]
-    fn pool(request: &Request) -> usize {
-        usize::from(!request.flags.sync)
-    }
-
     /// Takes a tag for a request, if one that it may have is free.
     #[inline(always)]
-    pub fn take_tag<H: Hctx>(&mut self, hctx: H, request: &mut Request) -> bool {
+    pub fn take_tag<H: Hctx>(&mut self, hctx: H, request: &mut Request, now_ns: u64) -> bool {
         let (tag, used) = match self.family {
             Family::Legacy => {
-                let used = &mut self.pools[Self::pool(request)];
-                if *used >= self.view.facts.nr_requests {
+                cold_path();
+                let must = self.scheduler.must_queue(request);
+                let Some(used) = self.lists.take(request, self.view.facts, must, now_ns) else {
                     return false;
-                }
-                *used += 1;
-                (0, *used)
+                };
+                (0, used)
             }
             Family::MultiQueue => {
                 // The scheduler's first answer holds, however long the task then sleeps.
@@ -424,11 +416,7 @@ impl Disk {
         let Some(tag) = request.tag.take() else { return };
         match self.family {
             Family::Legacy => {
-                let pool = Self::pool(request);
-                self.pools[pool] -= 1;
-                if !self.sleepers[pool].is_empty() {
-                    woken.extend(self.sleepers[pool].pop_front());
-                }
+                self.lists.give_back(request, self.view.facts.nr_requests, woken);
             }
             Family::MultiQueue => {
                 let facts = &self.view.facts;
@@ -441,7 +429,7 @@ impl Disk {
     /// Lets a task sleep until its request may have a tag.
     pub fn sleep_for_tag(&mut self, task: TaskId, request: &Request) {
         match self.family {
-            Family::Legacy => self.sleepers[Self::pool(request)].push_back(task),
+            Family::Legacy => self.lists.sleep(task, request),
             Family::MultiQueue => {
                 let hctx = self.view.facts.tags_of(self.hctx_of(request));
                 self.hctxs[hctx].tags.sleep(task);
@@ -450,9 +438,8 @@ impl Disk {
     }
 
     pub(crate) fn nr_waiting_for_tag(&self) -> u32 {
-        let legacy: usize = self.sleepers.iter().map(VecDeque::len).sum();
         let tagged: u32 = self.hctxs.iter().map(|hw_queue| hw_queue.tags.nr_sleepers()).sum();
-        legacy as u32 + tagged
+        self.lists.nr_sleepers() + tagged
     }
 
     /// Calls the scheduler with a context, for a hardware queue. Returns also whether it asked for

@@ -9,7 +9,7 @@
 use super::hw_queue::HwQueueId;
 use super::layer::BlockLayer;
 use super::per_hctx::{Hctx, HctxNumber, OnlyHctx};
-use crate::block::request::{PAGE_BYTES, RequestId, SECTOR_BYTES};
+use crate::block::request::{PAGE_BYTES, RequestId, SECTOR_BYTES, TaskId};
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::event::Class;
 use crate::core::jiffies::{duration_jiffies, timer_ns};
@@ -103,8 +103,9 @@ impl BlockLayer {
         }
     }
 
-    /// Issues the requests that go ahead, then the scheduler's, while the device has room. On
-    /// blk-mq one more is taken from the scheduler.
+    /// Issues the requests that go ahead, then the scheduler's, while the device has room. One more
+    /// is taken from the scheduler (`blk_mq_dispatch_rq_list`; on the legacy path `scsi_request_fn` of
+    /// `drivers/scsi/scsi_lib.c`, Linux 4.19).
     #[inline(never)]
     pub(crate) fn issue_waiting<H: Hctx>(&mut self, disk: usize, hctx: H) {
         let hw_queue = self.disks[disk].hctxs.of_mut(hctx);
@@ -116,7 +117,7 @@ impl BlockLayer {
             let legacy = queue.family == Family::Legacy;
             let full = queue.is_full(hctx);
             let hw_queue = queue.hctxs.of_mut(hctx);
-            if unlikely(full) && (legacy || !hw_queue.ahead.is_empty()) {
+            if unlikely(full) && !hw_queue.ahead.is_empty() {
                 hw_queue.restart = true;
                 return;
             }
@@ -248,12 +249,14 @@ impl BlockLayer {
     /// A task that slept for a tag tries again, after its hardware queue has run, as before every
     /// attempt but the first. Returns the queue if it is still that for whose tag the task slept; one
     /// that has moved passes its waking on (`blk_mq_get_tag` of `block/blk-mq-tag.c`, Linux 6.1).
-    pub(crate) fn try_again(&mut self, slept_for: HwQueueId) -> Option<HwQueueId> {
+    pub(crate) fn try_again(&mut self, task: TaskId, slept_for: HwQueueId) -> Option<HwQueueId> {
         let disk = slept_for.disk();
         let hctx = self.local_hctx(disk);
         let queue = &mut self.disks[disk];
         let mut stays = true;
-        if queue.family == Family::MultiQueue {
+        if queue.family == Family::Legacy {
+            queue.lists.awake(task, queue.view.facts, self.events.now_ns());
+        } else {
             stays = queue.view.facts.tags_of(hctx) == slept_for.hctx();
             let tags = &mut queue.hctxs[slept_for.hctx()].tags;
             if stays {

@@ -22,6 +22,7 @@ pub mod queue_facts;
 pub(crate) mod queue_usage;
 pub mod raid;
 pub mod request;
+pub mod request_list;
 mod request_stage;
 pub(crate) mod sbitmap;
 mod submit;

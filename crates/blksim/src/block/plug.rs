@@ -18,7 +18,7 @@ const PLUG_FLUSH_SECTORS: u32 = 256;
 pub enum PlugFlush {
     /// The task has submitted all it wants, or the plug is full.
     AtEnd,
-    /// The task goes to sleep: on blk-mq the queue's worker runs the queue.
+    /// The task goes to sleep: the queue's worker runs the queue.
     ForSleep,
 }
 
@@ -89,7 +89,7 @@ impl BlockLayer {
             let disk = touched.trailing_zeros() as usize;
             touched &= touched - 1;
             let hctx = self.disks[disk].view.facts.hctx_of(cpu);
-            if why == PlugFlush::ForSleep && self.disks[disk].family == Family::MultiQueue {
+            if why == PlugFlush::ForSleep {
                 self.run_queue_soon(disk, hctx);
             } else {
                 self.run_queue(disk, hctx);
@@ -129,7 +129,14 @@ impl BlockLayer {
                 self.give_tag_back(disk, id);
                 self.join_held(disk, request, id, Merge::Back);
             }
-            None => self.disks[disk].insert(hctx, &mut self.requests, &mut self.events, id),
+            None => {
+                self.disks[disk].insert(hctx, &mut self.requests, &mut self.events, id);
+                let queue = &self.disks[disk];
+                if queue.family == Family::Legacy && queue.view.kicked {
+                    // At once, before the plug's next request (`cfq_rq_enqueued`).
+                    self.run_queue_of(disk, hctx);
+                }
+            }
         }
     }
 }

@@ -202,11 +202,7 @@ impl BlockLayer {
             // Nobody waits for an empty queue; one sleeper of each pool is woken
             // (`blk_update_nr_requests`).
             queue.view.facts = facts;
-            for pool in 0..queue.pools.len() {
-                if queue.pools[pool] < facts.nr_requests {
-                    self.woken.extend(queue.sleepers[pool].pop_front());
-                }
-            }
+            queue.lists.resize(facts.nr_requests, &mut self.woken);
         } else {
             queue.set_depth(facts, new_tags_at);
         }

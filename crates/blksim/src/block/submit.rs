@@ -61,7 +61,7 @@ impl Machine {
         self.tasks[task].blocked = false;
         let mut slept_for = self.tasks[task].waits_for_tag.take();
         if let Some(queue) = slept_for {
-            slept_for = self.block.try_again(queue);
+            slept_for = self.block.try_again(task, queue);
         }
         while let Some(id) = self.tasks[task].pending.pop_front(&mut self.block.requests) {
             self.block.requests[id].cpu = self.block.cpu;
@@ -127,7 +127,7 @@ impl Machine {
         }
         let (queue, request) = (&mut self.block.disks[disk], &mut self.block.requests[id]);
         let hctx = H::of(request.cpu, queue.view.facts.nr_hctxs);
-        if unlikely(!queue.take_tag(hctx, request)) {
+        if unlikely(!queue.take_tag(hctx, request, self.block.events.now_ns())) {
             self.want_tag(task, disk, id);
             return false;
         }

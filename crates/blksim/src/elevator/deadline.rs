@@ -1,8 +1,8 @@
 //! `deadline`: sweeps in sector order, in batches, with deadlines between them.
 //!
-//! Kernel: `block/deadline-iosched.c`, 2.6 to 4.20; follows 4.16.
+//! Kernel: `block/deadline-iosched.c`, 2.6 to 4.20; follows 4.19.
 //!
-//! Simplified: no zoned devices.
+//! Simplified: no zoned devices. Deadlines are counted in ticks, as the kernel's.
 
 use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Merge, RequestId, Requests};
@@ -152,12 +152,30 @@ pub struct Deadline {
     next: [Option<RequestId>; 2],
     batch: u64,
     starved: u64,
+    jiffy_ns: u64,
+}
+
+/// The settings in whole ticks.
+fn settings(tunables: &Values, jiffy_ns: u64) -> Settings {
+    let mut settings = Settings::new(tunables);
+    for expire_ns in &mut settings.expire_ns {
+        *expire_ns = expire_ns.next_multiple_of(jiffy_ns);
+    }
+    settings
+}
+
+impl Deadline {
+    /// The time of the last tick.
+    #[inline]
+    fn tick_ns(&self, cx: &Context) -> u64 {
+        cx.now_ns() - cx.now_ns() % self.jiffy_ns
+    }
 }
 
 impl Scheduler for Deadline {
     const INFO: Info = Info {
         name: "deadline",
-        kernel_versions: "2.6.0 to 4.20; follows 4.16",
+        kernel_versions: "2.6.0 to 4.20; follows 4.19",
         summary: "sorted batches with deadlines; reads before writes",
         family: Family::Legacy,
         bypass: false,
@@ -167,20 +185,21 @@ impl Scheduler for Deadline {
         tunables: &[READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, FIFO_BATCH, FRONT_MERGES],
     };
 
-    fn new(tunables: &Values, _queue: QueueFacts) -> Self {
+    fn new(tunables: &Values, queue: QueueFacts) -> Self {
         Self {
-            settings: Settings::new(tunables),
+            settings: settings(tunables, queue.jiffy_ns),
             sides: Default::default(),
             next: [None; 2],
             batch: 0,
             starved: 0,
+            jiffy_ns: queue.jiffy_ns,
         }
     }
 
     #[inline]
     fn insert(&mut self, cx: &mut Context, id: RequestId) {
         let side = direction(cx.requests, id);
-        let now_ns = cx.now_ns();
+        let now_ns = self.tick_ns(cx);
         self.sides[side].insert(cx.requests, id, self.settings.expire_ns[side], now_ns);
     }
 
@@ -192,7 +211,7 @@ impl Scheduler for Deadline {
             _ => {
                 let side = self.settings.choose_side(&self.sides, &mut self.starved)?;
                 let id = match self.next[side] {
-                    Some(id) if !self.sides[side].expired(cx.requests, cx.now_ns()) => id,
+                    Some(id) if !self.sides[side].expired(cx.requests, self.tick_ns(cx)) => id,
                     _ => self.sides[side].fifo.head()?,
                 };
                 self.batch = 0;
@@ -227,7 +246,7 @@ impl Scheduler for Deadline {
     }
 
     fn retune(&mut self, _cx: &mut Context, tunables: &Values, _name: &str) {
-        self.settings = Settings::new(tunables);
+        self.settings = settings(tunables, self.jiffy_ns);
     }
 
     fn describe(&self, requests: &Requests) -> Option<Holding> {

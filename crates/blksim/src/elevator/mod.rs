@@ -186,6 +186,10 @@ impl AnyScheduler {
         each!(self, s => limit_depth(s, bio))
     }
 
+    pub fn must_queue(&mut self, bio: &Request) -> bool {
+        each!(self, s => s.must_queue(bio))
+    }
+
     pub fn limits_sync_reads(&self) -> bool {
         each!(self, s => s.limits_sync_reads())
     }

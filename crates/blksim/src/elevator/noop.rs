@@ -1,10 +1,10 @@
 //! `noop`: one first-in-first-out list, with merging.
 //!
-//! Kernel: `block/noop-iosched.c`, 2.6 to 4.20; follows 4.16. Back merges are
+//! Kernel: `block/noop-iosched.c`, 2.6 to 4.20; follows 4.19. Back merges are
 //! found by extent; there is no lookup for front merges.
 //!
-//! Simplified: the kernel keeps a dispatch list behind the scheduler in ascending order. It is
-//! always empty here, because a request is taken only when the device has room for it.
+//! The kernel keeps a dispatch list behind the scheduler in ascending order, which has one request at
+//! most: the queue is run only for that.
 
 use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Fifo, RequestId};
@@ -19,7 +19,7 @@ pub struct Noop {
 impl Scheduler for Noop {
     const INFO: Info = Info {
         name: "noop",
-        kernel_versions: "2.6.0 to 4.20; follows 4.16",
+        kernel_versions: "2.6.0 to 4.20; follows 4.19",
         summary: "first in, first out, with merging of adjacent requests",
         family: Family::Legacy,
         bypass: false,

@@ -156,6 +156,12 @@ pub trait Scheduler: Clone {
     /// A task has ended and will submit no more (`exit_task`, `exit_icq`).
     fn exit_task(&mut self, _cx: &mut Context, _task: u32) {}
 
+    /// Legacy: true if the scheduler waits for this bio's task, which then takes a request though the
+    /// others sleep for one (`elevator_may_queue_fn`).
+    fn must_queue(&mut self, _bio: &Request) -> bool {
+        false
+    }
+
     /// The shallow depth of requests like this one: how many tags of each word of the sbitmap they
     /// may use, if fewer than all (`limit_depth`).
     fn limit_depth(&self, _bio: &Request) -> Option<u32> {

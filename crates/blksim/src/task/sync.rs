@@ -32,7 +32,8 @@ impl Machine {
         let disk = usize::from(self.block.requests[id].disk);
         let queue = &mut self.block.disks[disk];
         let hctx = HctxNumber(queue.hctx_of(&self.block.requests[id]));
-        if !queue.take_tag(hctx, &mut self.block.requests[id]) {
+        let now_ns = self.block.events.now_ns();
+        if !queue.take_tag(hctx, &mut self.block.requests[id], now_ns) {
             self.want_tag(task, disk, id);
             return false;
         }

@@ -348,7 +348,18 @@ def cell_of(device: str, scheduler: str, load: str, *, seed: int = 1) -> Fidelit
     Raises:
         KeyError: if a name is not in its table.
     """
-    place, choice = DEVICES[device], SCHEDULERS[scheduler]
+    return cell_with(device, scheduler, SCHEDULERS[scheduler], load, seed=seed)
+
+
+def cell_with(
+    device: str, scheduler: str, choice: MatrixScheduler, load: str, *, seed: int = 1
+) -> FidelityCell:
+    """Returns the cell of a scheduler with settings, which cells call `scheduler`.
+
+    Raises:
+        KeyError: if the device or load is not in its table.
+    """
+    place = DEVICES[device]
     return FidelityCell(
         name=f"{device}/{scheduler}/{load}",
         device=place.device,

@@ -5,7 +5,9 @@ Linux 4.16): 4.5 to 1. But a slice starts at the first completion, and at its en
 flight. Both make a turn longer than its slice, by about the same time *c* for long and short slices, so the
 ratio is about ``(180 + c) / (40 + c)``.
 
-* With commands of *x* ms, a turn serves one command and then as many as it takes to fill the slice.
+* dd's blocks of 1 MiB are two commands each. The second is taken from cfq while the first is under way
+  (``scsi_request_fn``, drivers/scsi/scsi_lib.c), so with commands of *x* ms a turn serves whole blocks, until
+  one ends after the slice.
 * On a disk that stalls at random, *c* is half the ratio of the mean square to the mean of the command times
   (the mean residual time of renewal theory). The same quantity makes the total of a second scatter: its
   squared relative deviation is the mean square over the mean, per second. So *c* is half the squared relative
@@ -29,15 +31,19 @@ from blklab.studies.replication.statements import equal, estimate_text, mean_of,
 LONG_SLICE_MS, SHORT_SLICE_MS = 180.0, 40.0
 REGULAR_WITHIN = 0.03
 """Tolerance around the counted turns: a run may end in the middle of a turn."""
+COMMANDS_OF_BLOCK = 2
+"""dd's block of 1 MiB in commands of at most 512 KiB."""
 IRREGULAR_WITHIN = 0.15
 """Tolerance around the law for stalls, which holds for slices much longer than a stall."""
 IRREGULARITY_TABLE = "Irregularity of the disk"
 
 
 def regular_ratio(command_ms: float) -> float:
-    """Commands of a long turn over those of a short turn, if all commands take the same time."""
+    """Blocks of a long turn over those of a short turn, if all commands take the same time."""
     long_turn, short_turn = (
-        1 + math.ceil(slice_ms / command_ms) for slice_ms in (LONG_SLICE_MS, SHORT_SLICE_MS)
+        # The slice starts when the first command of the turn is done.
+        math.ceil((slice_ms / command_ms + 1) / COMMANDS_OF_BLOCK)
+        for slice_ms in (LONG_SLICE_MS, SHORT_SLICE_MS)
     )
     return long_turn / short_turn
 
@@ -98,7 +104,7 @@ def read_distance(
             LinePicture(
                 "command-time",
                 "Level 0 over level 7 under cfq, by the duration of a command",
-                "A turn serves one command and then as many as fill its slice.",
+                "A turn serves blocks of two commands until one ends after its slice.",
                 "ms per command",
                 "times",
                 (
@@ -135,7 +141,7 @@ def _regular_statement(
     times = set_up.distance.command_times
     return within(
         "distance-command-time",
-        "On a regular disk a turn under cfq serves one command and then as many as fill its slice.",
+        "On a regular disk a turn under cfq serves blocks of two commands until one ends after its slice.",
         Estimate(distance),
         0.0,
         REGULAR_WITHIN,

@@ -3,7 +3,7 @@
 use super::Cfq;
 use super::group::{Workload, tree_of};
 use super::queue::QueueId;
-use super::settings::{CLOSE_SECTORS, Settings, TICK_NS};
+use super::settings::CLOSE_SECTORS;
 use crate::block::request::{PriorityClass, RequestId, Requests};
 
 /// The next step of the active queue.
@@ -161,7 +161,7 @@ impl<const TREES: bool> Cfq<TREES> {
             PriorityClass::BestEffort
         } else {
             self.serving_class = PriorityClass::Idle;
-            self.workload_end_ns = now_ns + TICK_NS;
+            self.workload_end_ns = now_ns + self.tick_ns;
             return;
         };
         self.serving_class = class;
@@ -199,7 +199,7 @@ impl<const TREES: bool> Cfq<TREES> {
         } else {
             turn_ns.max(2 * settings.slice_idle_ns)
         };
-        turn_ns.max(Settings::MIN_TURN_NS)
+        turn_ns.max(2 * self.tick_ns)
     }
 
     /// The oldest request of a queue if its deadline is past. It is checked once in a slice
@@ -259,7 +259,7 @@ impl<const TREES: bool> Cfq<TREES> {
         if !queue.sync && self.settings.low_latency {
             // The longer sync requests have not been held up, the more async
             // ones may go at once.
-            let quiet_ns = now_ns - self.last_delayed_sync_ns;
+            let quiet_ns = now_ns.saturating_add_signed(-self.last_delayed_sync_ns);
             let depth = quiet_ns / self.settings.slice_sync_ns;
             let depth = if depth == 0 && dispatched == 0 { 1 } else { depth };
             limit = limit.min(depth);

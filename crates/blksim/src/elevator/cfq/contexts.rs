@@ -23,6 +23,8 @@ struct TaskContext {
     group: u16,
     priority: Priority,
     alive: bool,
+    /// It has had a request.
+    met: bool,
     think: ThinkTime,
 }
 
@@ -41,9 +43,14 @@ impl Contexts {
                 group: 0,
                 priority: Priority::DEFAULT,
                 alive: true,
+                met: false,
                 think: ThinkTime::since(now_ns),
             };
             self.tasks.resize(task as usize + 1, newcomer);
+        }
+        let context = &mut self.tasks[task as usize];
+        if !std::mem::replace(&mut context.met, true) {
+            context.think = ThinkTime::since(now_ns);
         }
     }
 

@@ -140,7 +140,7 @@ impl Group {
     fn new(share: GroupShare, now_ns: u64) -> Self {
         let mut trees: [ServiceTree; NR_TREES] = Default::default();
         for tree in &mut trees {
-            tree.think.last_end_ns = now_ns;
+            tree.think.ended(now_ns as i64);
         }
         Self {
             share,
@@ -158,6 +158,14 @@ impl Group {
             in_tree: None,
             nr_active: 0,
             children_weight: 0,
+        }
+    }
+
+    /// It has been there, without requests, for long.
+    pub fn was_idle(&mut self) {
+        self.think.ended(ThinkTime::LONG_IDLE);
+        for tree in &mut self.trees {
+            tree.think.ended(ThinkTime::LONG_IDLE);
         }
     }
 

@@ -3,7 +3,6 @@
 use super::Cfq;
 use super::group::tree_of;
 use super::queue::QueueId;
-use super::settings::TICK_NS;
 use crate::block::request::{Hint, Request, RequestId, Requests};
 use crate::elevator::scheduler::Context;
 
@@ -170,22 +169,22 @@ impl<const TREES: bool> Cfq<TREES> {
         queue.dispatched -= 1;
         let group = &mut self.groups[queue.group];
         group.dispatched -= 1;
-        group.think.last_end_ns = now_ns;
+        group.think.ended(now_ns as i64);
         self.in_driver -= 1;
         self.in_flight[usize::from(queue.sync)] -= 1;
         if sync {
             if let Some(think) = self.contexts.think(task) {
-                think.last_end_ns = now_ns;
+                think.ended(now_ns as i64);
             }
             if TREES {
                 let tree = match queue.place {
                     Some(place) => place.tree,
                     None => tree_of(queue.priority.class, Self::workload_of(queue)),
                 };
-                group.trees[tree].think.last_end_ns = now_ns;
+                group.trees[tree].think.ended(now_ns as i64);
             }
             if slow || !TREES {
-                self.last_delayed_sync_ns = now_ns;
+                self.last_delayed_sync_ns = now_ns as i64;
             }
         }
         if self.active == Some(id) {
@@ -239,7 +238,7 @@ impl<const TREES: bool> Cfq<TREES> {
             .active_task
             .and_then(|task| self.contexts.think(task))
             .is_some_and(|think| think.exceeds(left_ns));
-        left_ns <= TICK_NS || thinks_longer
+        left_ns <= self.tick_ns || thinks_longer
     }
 
     /// Begins to idle for the active queue's next request, if that pays (`cfq_arm_slice_timer`).

@@ -8,15 +8,12 @@
 //! (async; sync and not worth idling for; sync), the kinds take turns, and control groups share the
 //! disk by weight. 2.6.32 has one tree, no groups and no turns of kinds.
 //!
-//! Kernel: `block/cfq-iosched.c`, until 4.20. `cfq` follows 4.16,
+//! Kernel: `block/cfq-iosched.c`, until 4.20. `cfq` follows 4.19,
 //! `cfq-2.6.32` follows 2.6.32.
 //!
-//! Simplified: time is in nanoseconds in 2.6.32 too; rules that count ticks use 1000 a second. No
+//! Simplified: time is in nanoseconds in 2.6.32 too; rules that count ticks use 1000 a second there. No
 //! request is marked as metadata, so no queue is boosted or preempted for that. A queue is chosen
-//! when a request is inserted, not when it is allocated. The scheduler hands out a request only
-//! when the device has room, so no request is moved on the dispatch list behind it. A task that the
-//! disk idles for does not bypass a full pool of requests. When idling ends early, its timer is
-//! stopped.
+//! when a request is inserted, not when it is allocated. When idling ends early, its timer is stopped.
 //!
 //! Parameters: `settings.rs`. References: `Documentation/block/cfq-iosched.txt` (4.16).
 
@@ -45,7 +42,7 @@ use contexts::Contexts;
 pub use group::GroupShare;
 use group::{Groups, Workload};
 use idling::CommandQueueing;
-use queue::{QueueId, Queues};
+use queue::{QueueId, Queues, ThinkTime};
 use settings::{NR_LEVELS, Settings};
 
 /// The scheduler; `TREES` distinguishes 4.16, with groups and kinds, from 2.6.32.
@@ -53,6 +50,8 @@ use settings::{NR_LEVELS, Settings};
 pub struct Cfq<const TREES: bool> {
     settings: Settings,
     rotational: bool,
+    /// A tick of the kernel.
+    tick_ns: u64,
     queues: Queues,
     groups: Groups,
     contexts: Contexts,
@@ -77,8 +76,8 @@ pub struct Cfq<const TREES: bool> {
     in_flight: [u32; 2],
     /// The end of the request that was dispatched last.
     head: u64,
-    /// The time since which async requests have not delayed sync ones.
-    last_delayed_sync_ns: u64,
+    /// The time since which async requests have not delayed sync ones; long ago at first.
+    last_delayed_sync_ns: i64,
     command_queueing: CommandQueueing,
 }
 
@@ -86,7 +85,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
     const INFO: Info = if TREES {
         Info {
             name: "cfq",
-            kernel_versions: "until 4.20; follows 4.16",
+            kernel_versions: "until 4.20; follows 4.19",
             summary: "time slices for each process by I/O priority, groups by weight; waits for readers",
             family: Family::Legacy,
             bypass: false,
@@ -114,9 +113,12 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
             if TREES { Settings::of_4_16(tunables, queue) } else { Settings::of_2_6_32(tunables) };
         let mut groups = Groups::default();
         groups.ensure(0, 0);
+        // The scheduler is in force for a while before the first request; other groups come with theirs.
+        groups[0].was_idle();
         Self {
             settings,
             rotational: queue.rotational,
+            tick_ns: if TREES { queue.jiffy_ns } else { settings::TICK_NS },
             queues: Queues::default(),
             groups,
             contexts: Contexts::default(),
@@ -135,7 +137,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
             in_driver: 0,
             in_flight: [0; 2],
             head: 0,
-            last_delayed_sync_ns: 0,
+            last_delayed_sync_ns: if TREES { ThinkTime::LONG_IDLE } else { 0 },
             command_queueing: CommandQueueing::new::<TREES>(),
         }
     }
@@ -190,6 +192,13 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
         let id = overdue.or(self.queues[queue_id].next)?;
         self.hand_out(cx.requests, queue_id, id, now_ns);
         Some(id)
+    }
+
+    /// The task that the disk idles for may take one request beyond the limit (`cfq_may_queue`).
+    fn must_queue(&mut self, bio: &Request) -> bool {
+        let Some(queue) = self.known_queue(bio) else { return false };
+        let queue = &mut self.queues[queue];
+        queue.awaited && !std::mem::replace(&mut queue.must_alloc_used, true)
     }
 
     /// A bio joins only requests of its own queue.

@@ -3,17 +3,16 @@
 use super::Cfq;
 use super::group::{FRACTION_BITS, Place, Workload, tree_of};
 use super::queue::{Queue, QueueId};
-use super::settings::{TICK_NS, rank};
+use super::settings::rank;
 use crate::block::request::{PriorityClass, RequestId, Requests};
 
 /// Distance of a queue of class IDLE behind the last one of its tree.
 const IDLE_DELAY_NS: i64 = 200_000_000;
 /// Distance of a queue that is put in front of the first.
 const FRONT_NS: i64 = 1_000_000_000;
-/// Distance in virtual time of a group that comes back behind the last: in nanoseconds or, where
-/// requests are charged, in ticks.
+/// Distance in virtual time of a group that comes back behind the last; where requests are charged,
+/// as many as there are ticks in it.
 const GROUP_DELAY_TIME: u64 = 200_000_000;
-const GROUP_DELAY_REQUESTS: u64 = 200;
 
 impl<const TREES: bool> Cfq<TREES> {
     /// The kind of a queue, which selects its tree.
@@ -76,17 +75,20 @@ impl<const TREES: bool> Cfq<TREES> {
             now.saturating_add(others.saturating_mul(offset))
                 .saturating_sub(std::mem::take(&mut self.queues[id].residual_ns))
         };
+        let known = self.queues[id].place;
+        if TREES && known.is_some_and(|place| place.tree == tree && place.key == key) {
+            return;
+        }
         self.sequence += 1;
         let place = Place { tree, rank, key, sequence: self.sequence };
-        let known = self.queues[id].place.is_some();
         self.leave_tree(id);
         let queue = &mut self.queues[id];
         queue.place = Some(place);
         let group = queue.group;
         self.groups[group].trees[tree].insert(place, id);
-        if TREES && !known {
-            let delay =
-                if self.counts_requests() { GROUP_DELAY_REQUESTS } else { GROUP_DELAY_TIME };
+        if TREES && known.is_none() && !to_front {
+            let ticks = GROUP_DELAY_TIME / self.tick_ns;
+            let delay = if self.counts_requests() { ticks } else { GROUP_DELAY_TIME };
             self.groups.queue_added(group, delay);
         }
     }
@@ -215,7 +217,7 @@ impl<const TREES: bool> Cfq<TREES> {
         } else if !queue.sync && nr_sync == 0 {
             queue.allocated_ns
         } else {
-            queue.used_ns(now_ns, TICK_NS)
+            queue.used_ns(now_ns, self.tick_ns)
         };
         let group = queue.group;
         self.groups.charge(group, charge);

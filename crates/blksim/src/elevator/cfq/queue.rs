@@ -20,19 +20,29 @@ const SEEKY_MEAN_SECTORS: u64 = 8192;
 /// The think time: from a completion to the next request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ThinkTime {
-    pub last_end_ns: u64,
+    last_end_ns: i64,
     mean: DecayingMean,
 }
 
 impl ThinkTime {
     /// Unknown; a first request's time counts from now.
     pub fn since(now_ns: u64) -> Self {
-        Self { last_end_ns: now_ns, mean: DecayingMean::default() }
+        Self { last_end_ns: now_ns as i64, mean: DecayingMean::default() }
+    }
+
+    /// The last completion was long ago.
+    pub const LONG_IDLE: i64 = i64::MIN / 2;
+
+    /// A request is done.
+    #[inline]
+    pub fn ended(&mut self, time_ns: i64) {
+        self.last_end_ns = time_ns;
     }
 
     #[inline]
     pub fn add(&mut self, now_ns: u64, idle_ns: u64) {
-        self.mean.add(now_ns.saturating_sub(self.last_end_ns).min(2 * idle_ns));
+        let elapsed_ns = (now_ns as i64).saturating_sub(self.last_end_ns).max(0) as u64;
+        self.mean.add(elapsed_ns.min(2 * idle_ns));
     }
 
     /// True if it is known to be longer than this.
@@ -72,6 +82,8 @@ pub(super) struct Queue {
     /// The rest of the last slice, or (negative) its overdraft.
     pub residual_ns: i64,
 
+    /// Its task took a request beyond the limit in this slice (`must_alloc_slice`).
+    pub must_alloc_used: bool,
     /// It may dispatch although its slice is over or the device full (`must_dispatch`).
     pub must_dispatch: bool,
     /// Its deadlines were checked in this slice.
@@ -120,6 +132,7 @@ impl Queue {
             allocated_ns: 0,
             slice_dispatched: 0,
             residual_ns: 0,
+            must_alloc_used: false,
             must_dispatch: false,
             fifo_checked: false,
             awaited: false,
@@ -173,6 +186,7 @@ impl Queue {
         self.slice_dispatched = 0;
         self.slice_is_new = true;
         self.awaited = false;
+        self.must_alloc_used = false;
         self.must_dispatch = false;
         self.fifo_checked = false;
     }

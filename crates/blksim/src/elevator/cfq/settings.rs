@@ -5,7 +5,7 @@ use crate::block::queue_facts::QueueFacts;
 use crate::block::request::PriorityClass;
 use crate::core::params::{Param, Unit, Values};
 
-/// One tick of a kernel with HZ = 1000.
+/// 2.6.32: one tick of a kernel with HZ = 1000.
 pub(super) const TICK_NS: u64 = 1_000_000;
 /// Requests within this distance are close.
 pub(super) const CLOSE_SECTORS: u64 = 8192;
@@ -232,9 +232,6 @@ impl Settings {
     pub fn fifo_expire_ns(&self, sync: bool) -> u64 {
         if sync { self.fifo_expire_sync_ns } else { self.fifo_expire_async_ns }
     }
-
-    /// The shortest turn of a kind: two ticks.
-    pub const MIN_TURN_NS: u64 = 2 * TICK_NS;
 }
 
 /// Rank of a class, best first.
