@@ -45,6 +45,8 @@ def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["study", "run", "iotop"], "there is no study 'iotop'"),
         (["study", "run", "ionice", "--target", "."], "--target needs --on host"),
         (["study", "run", "ionice", "--on", "host", "--target", "nowhere"], "nowhere: no such folder"),
+        (["study", "run", "ionice", "--kernel", "old"], "--kernel needs --on uml"),
+        (["study", "run", "ionice", "--on", "uml", "--kernel", "nowhere"], "there is no kernel nowhere"),
         (["study", "run", "ionice", "--on", "mars"], "--on"),
         (["study", "run"], "NAME"),
     ],

@@ -14,12 +14,13 @@ from blklab.cli.options import cluster_option, json_option, junit_option, openme
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import InterruptedRunError, UsageError
+from blklab.guests.kernels.store import find
 from blklab.records.store import Store
 from blklab.report.monitoring.junit import junit_xml
 from blklab.report.text.comparison import Printer
 from blklab.spec.experiment import DEFAULT_SEED
 from blklab.studies import replicable_study, replicable_study_names
-from blklab.studies.replication.options import STUDY_BACKENDS, StudyOptions
+from blklab.studies.replication.options import STUDY_BACKENDS, StudyKernel, StudyOptions
 from blklab.studies.replication.report.document import study_document
 from blklab.studies.replication.report.finding import StudyFinding
 from blklab.studies.replication.report.html import render_studies_html
@@ -96,6 +97,12 @@ def _entry(name: str) -> _Entry:
     help="Folder for scratch files, and so the disk, with --on host. Default: the current folder, or for "
     "iozone-raid10 an array of loop devices in /var/tmp.",
 )
+@click.option(
+    "--kernel",
+    "kernel_name",
+    metavar="NAME",
+    help="Guest kernel with --on uml. On one with cfq, deadline and noop, studies of these run with them.",
+)
 @cluster_option
 @json_option
 @openmetrics_option
@@ -110,6 +117,7 @@ def run_command(
     quick: bool,
     seed: int,
     directory: str | None,
+    kernel_name: str | None,
     workers: Workers,
     json_file: str | None,
     openmetrics_file: str | None,
@@ -123,10 +131,15 @@ def run_command(
     Prints each published claim with what was found, and the published figures beside ours. Runs are stored
     like those of `blklab compare`. On the host only scratch files are written.
     """
-    _check_backend(backend_name, directory, workers)
+    _check_backend(backend_name, directory, kernel_name, workers)
     backend = next(one for one in STUDY_BACKENDS if one == backend_name)
     options = StudyOptions(
-        backend, quick=quick, seed=seed, directory=_folder(directory), directory_named=directory is not None
+        backend,
+        quick=quick,
+        seed=seed,
+        directory=_folder(directory),
+        directory_named=directory is not None,
+        kernel=None if kernel_name is None else _kernel(kernel_name),
     )
     studies = [replicable_study(name) for name in _chosen(names)]
     if ALL in names:
@@ -161,9 +174,11 @@ def run_command(
         write_text(junit_file, junit_xml(study_suites(document)))
 
 
-def _check_backend(backend: str, directory: str | None, workers: Workers) -> None:
+def _check_backend(backend: str, directory: str | None, kernel: str | None, workers: Workers) -> None:
     if directory is not None and backend != "host":
         raise UsageError("--target needs --on host", hint="models use no folder")
+    if kernel is not None and backend != "uml":
+        raise UsageError("--kernel needs --on uml", hint="only guests run on a kernel of your choice")
     if workers is not THIS_MACHINE and backend == "host":
         raise UsageError("--cluster cannot be combined with --on host", hint="a cluster runs models")
 
@@ -172,6 +187,10 @@ def _chosen(names: tuple[str, ...]) -> list[str]:
     if ALL in names:
         return replicable_study_names()
     return list(dict.fromkeys(names))
+
+
+def _kernel(name: str) -> StudyKernel:
+    return StudyKernel(name, "cfq" in find(name).schedulers)
 
 
 def _folder(given: str | None) -> str:

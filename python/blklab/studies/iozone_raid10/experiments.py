@@ -104,7 +104,10 @@ def _spec(
     schedulers: list[SchedulerChoice] = []
     if options.backend == "uml":
         guest = guest_options({"filesystem": set_up.uml.filesystem, "memory": set_up.uml.memory})
-        schedulers = parse_scheduler_choices(set_up.uml.schedulers)
+        part = set_up.uml
+        schedulers = parse_scheduler_choices(
+            part.legacy_schedulers if options.on_legacy_kernel else part.schedulers
+        )
     elif options.backend == "sim":
         schedulers = parse_scheduler_choices(sim_schedulers or set_up.sim.schedulers)
     return ExperimentSpec(

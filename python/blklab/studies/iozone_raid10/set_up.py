@@ -28,6 +28,8 @@ class GuestArray(TomlTable):
 
     target: str
     schedulers: list[str]
+    legacy_schedulers: list[str]
+    """Those on a kernel that offers cfq, deadline and noop."""
     filesystem: str
     memory: str
 
@@ -64,6 +66,6 @@ class IozoneSetUp(TomlTable):
 
     def counterparts(self, options: StudyOptions) -> dict[str, str]:
         """Our scheduler for each published one: today's successor on a kernel of today."""
-        if options.backend == "sim":
+        if options.backend == "sim" or options.on_legacy_kernel:
             return {"noop": "noop", "cfq": "cfq", "deadline": "deadline"}
         return {"noop": "none", "cfq": "bfq", "deadline": "mq-deadline"}

@@ -18,6 +18,15 @@ Value = TypeVar("Value", int, str, list[int], list[str])
 
 
 @dataclass(frozen=True)
+class StudyKernel:
+    """The guest kernel of the backend ``uml``, if it is not the stock one."""
+
+    name: str
+    has_legacy_schedulers: bool
+    """Whether it offers cfq, deadline and noop, which Linux had up to 4.20."""
+
+
+@dataclass(frozen=True)
 class StudyOptions:
     """How to run a study again."""
 
@@ -29,6 +38,13 @@ class StudyOptions:
     """Folder for scratch files on the backend ``host``."""
     directory_named: bool = False
     """Whether the user named the folder, and with it the disks to test."""
+    kernel: StudyKernel | None = None
+    """The guest kernel that the user named."""
+
+    @property
+    def on_legacy_kernel(self) -> bool:
+        """Whether the guests' kernel offers cfq, deadline and noop."""
+        return self.kernel is not None and self.kernel.has_legacy_schedulers
 
 
 class TomlTable(BaseModel):
@@ -61,9 +77,13 @@ class Scaled(FullAndQuick[Value], Generic[Value]):
     """None: the same as on the simulator."""
     host: Value | FullAndQuick[Value] | None = None
     """None: the same as on the simulator."""
+    legacy: Value | None = None
+    """On guest kernels that offer cfq, deadline and noop. None: the same as on others."""
 
     def under(self, options: StudyOptions) -> Value:
         """The value that applies with these options."""
+        if options.on_legacy_kernel and self.legacy is not None:
+            return self.legacy
         by_backend: dict[StudyBackend, Value | FullAndQuick[Value] | None]
         by_backend = {"sim": None, "uml": self.uml, "host": self.host}
         own = by_backend[options.backend]

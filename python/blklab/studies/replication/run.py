@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from blklab.backends import THIS_MACHINE, Workers
 from blklab.errors import UsageError
 from blklab.execution.blocks import Observer, Progress
@@ -9,8 +11,8 @@ from blklab.execution.pipeline import compare
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store
-from blklab.studies.replication.options import StudyOptions
-from blklab.studies.replication.protocol import Study
+from blklab.studies.replication.options import StudyKernel, StudyOptions
+from blklab.studies.replication.protocol import NamedExperiment, Study
 from blklab.studies.replication.report.finding import StudyFinding
 from blklab.studies.replication.study_folder import StudyFolder
 
@@ -47,10 +49,26 @@ def run_study(
             hint=f"it runs on {', '.join(study.backends)}",
         )
     folder = StudyFolder(study.name)
-    experiments = list(study.experiments(options, folder))
+    experiments = experiments_of(study, options, folder)
     records: dict[str, ExperimentRecord] = {}
     for number, experiment in enumerate(experiments, start=1):
         observer.announce(f"{study.name}, experiment {number} of {len(experiments)}: {experiment.title}")
         records[experiment.name] = compare(experiment.spec, store, observer, workers=workers)
     result = study.read(options, folder, records)
     return StudyFinding(study.name, options, folder, experiments, records, result)
+
+
+def experiments_of(study: Study, options: StudyOptions, folder: StudyFolder) -> list[NamedExperiment]:
+    """The experiments of a study, on the guest kernel that the options name."""
+    return [_on_kernel(one, options.kernel) for one in study.experiments(options, folder)]
+
+
+def _on_kernel(experiment: NamedExperiment, kernel: StudyKernel | None) -> NamedExperiment:
+    """The experiment on a guest kernel; schedulers that name one stay there, and all keep their labels."""
+    if kernel is None:
+        return experiment
+    choices = [
+        choice.model_copy(update={"kernel": choice.kernel or kernel.name})
+        for choice in experiment.spec.schedulers
+    ]
+    return dataclasses.replace(experiment, spec=experiment.spec.model_copy(update={"schedulers": choices}))

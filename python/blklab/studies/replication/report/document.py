@@ -76,6 +76,8 @@ class StudyPart(Part):
     title: str
     source: str
     place: Literal["sim", "uml", "host"]
+    kernel: str | None
+    """The guest kernel that the user named; null: the stock one, or no guest."""
     quick: bool
     seed: int
     experiments: list[ExperimentPart]
@@ -109,6 +111,7 @@ def _study_part(finding: StudyFinding) -> StudyPart:
         title=finding.title,
         source=finding.folder.claims.source,
         place=finding.options.backend,
+        kernel=None if finding.options.kernel is None else finding.options.kernel.name,
         quick=finding.options.quick,
         seed=finding.options.seed,
         experiments=[

@@ -44,6 +44,12 @@ class StudyFinding:
         return self.folder.claims.title
 
     @property
+    def place(self) -> str:
+        """Where it ran, in words."""
+        title = BACKEND_TITLES[self.options.backend]
+        return title if self.options.kernel is None else f"{title} ({self.options.kernel.name})"
+
+    @property
     def tables(self) -> list[str]:
         """Headings of the tables of values, in order."""
         return list(dict.fromkeys(value.table for value in self.result.values))

@@ -11,7 +11,7 @@ from blklab.report.drawing.picture_frame import NARROW, WIDE
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
 from blklab.studies.replication.report.document import study_document
 from blklab.studies.replication.report.drawing import draw
-from blklab.studies.replication.report.finding import BACKEND_TITLES, STATEMENT_SIGNS, StudyFinding, ValueRow
+from blklab.studies.replication.report.finding import STATEMENT_SIGNS, StudyFinding, ValueRow
 
 _CHIPS = {"holds": "best", "fails": "warning", "undecided": "undecided"}
 
@@ -67,7 +67,7 @@ def _study_section(finding: StudyFinding) -> _StudySection:
     return _StudySection(
         finding=finding,
         anchor=f"study-{finding.name}",
-        backend=BACKEND_TITLES[finding.options.backend],
+        backend=finding.place,
         tables=[_Table(table, finding.headings(table), finding.rows(table)) for table in finding.tables],
         pictures=[
             _Picture(one.title, one.note, [draw(one, width=width) for width in (WIDE, NARROW)])

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from blklab.quantities.formatting import count_of
 from blklab.report.text.comparison import Printer
-from blklab.studies.replication.report.finding import BACKEND_TITLES, STATEMENT_SIGNS, StudyFinding, ValueRow
+from blklab.studies.replication.report.finding import STATEMENT_SIGNS, StudyFinding, ValueRow
 
 _STYLES = {"holds": "bold green", "fails": "bold red", "undecided": "bold yellow"}
 
@@ -15,7 +15,7 @@ def render_study(finding: StudyFinding, console: Console) -> None:
     """Prints statements, our values beside the published ones, and remarks."""
     printer = Printer(console)
     printer.blank()
-    printer.line((finding.title, "bold"), f" ({finding.name}), on {BACKEND_TITLES[finding.options.backend]}")
+    printer.line((finding.title, "bold"), f" ({finding.name}), on {finding.place}")
     runs = sum(len(record.samples) for record in finding.records.values())
     printer.line(
         f"{count_of(len(finding.experiments), 'experiment')}, {count_of(runs, 'run')}: {finding.tally()}"
