@@ -92,7 +92,7 @@ def within(found: DiskCalibration, truth: Truth) -> dict[str, bool]:
 
 @dataclass
 class Sums:
-    """What all drawn disks have shown together."""
+    """Findings on all drawn disks together."""
 
     states: list[bool] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Whether a profile puts schedulers in the order in which the disk itself has them."""
+"""Checks that a profile puts schedulers in the order in which the disk itself has them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from blklab.execution.calibration.disk.hdd.loads import (
     jumps,
     turns,
 )
-from blklab.execution.calibration.disk.hdd.mechanics import revolution
+from blklab.execution.calibration.disk.hdd.mechanics import revolution, with_best_curve
 from blklab.execution.calibration.disk.hdd.memory import segment_sectors, segments
 from blklab.execution.calibration.disk.hdd.observed import Row, error_of
 from blklab.execution.calibration.disk.loads import ARM_PROBES, Load
@@ -182,6 +182,38 @@ def test_steps_of_a_fit_keep_the_places_of_jumps() -> None:
     kept = closed_form(more, design, disk.geometry)[:nr_jumps]
     assert np.array_equal(kept, closed_form(disk, design, disk.geometry)[:nr_jumps])
     assert not np.array_equal(kept, closed_form(more, design, more.geometry)[:nr_jumps])
+
+
+def test_no_curve_is_quicker_than_a_switch_of_tracks() -> None:
+    """The simulator refuses such a disk."""
+    disk = an_arm_disk(switch_ns=900_000.0)
+    design = Designed(jumps=jumps(disk.capacity_bytes), in_order=[], again=[])
+    seeks = np.linspace(3e5, 6e6, len(design.jumps))
+    best, tried = with_best_curve(disk, design, seeks, np.full(len(seeks), 1e4))
+    for curve in (best.curve, *(one for _, one in tried)):
+        assert round(curve.near_ns) + round(curve.root_ns) * 2**0.5 >= disk.switch_ns
+
+
+def test_what_is_quick_with_the_arm_is_not_in_the_memory() -> None:
+    """Places in turn may come under the head just when the arm gets there."""
+    disk = an_arm_disk(revolution_ns=60e9 / 4200)
+
+    def measure(load: Load, runtime_us: int) -> Measurement:
+        places = int(load.name.rsplit("-", 1)[1])
+        time_ns = disk.hit_ns + 10_000 if places <= 84 else 0.15 * disk.revolution_ns
+        return Measurement(
+            number=0,
+            load=load.name,
+            at_s=0,
+            took_s=1,
+            ios=10,
+            iops=10,
+            p50_ns=time_ns,
+            p95_ns=time_ns,
+            p99_ns=time_ns,
+        )
+
+    assert segments(measure, disk, space_bytes=SPACE, single_us=SINGLE_US).value == 84
 
 
 def test_no_seek_is_quicker_than_a_shorter_one() -> None:

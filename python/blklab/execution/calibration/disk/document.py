@@ -97,8 +97,8 @@ class DiskCalibration(_Part):
     """Time that measuring took."""
     figures: list[Figure]
     derived: list[Figure] = []
-    """What follows from the figures and can be compared between disks: the times of seeks over parts of the
-    disk, in nanoseconds. These are no keys of the profile."""
+    """Times of seeks over parts of the disk, in nanoseconds. They follow from the figures, can be compared
+    between disks, and are no keys of the profile."""
     model_error: float
     """Scatter of the fitted numbers beyond that of the measurements: what the model cannot express."""
     loads: list[CalibratedLoad]

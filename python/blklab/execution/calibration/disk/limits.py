@@ -47,7 +47,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Limits:
-    """What long loads have shown."""
+    """Findings of long loads."""
 
     ios: Bucket | None
     rate: Bucket | None

@@ -19,6 +19,7 @@ from blklab.execution.calibration.disk.document import (
     Nearest,
 )
 from blklab.execution.calibration.disk.drift import drift_of
+from blklab.execution.calibration.disk.fit import TWO_SIDED
 from blklab.execution.calibration.disk.ground import Measurement
 from blklab.execution.calibration.disk.hdd.closed_form import Designed
 from blklab.execution.calibration.disk.hdd.figure_list import NOT_COVERED, SEEK_PARTS, derived_of, figures_of
@@ -72,11 +73,15 @@ _STEPPED = 40
 _TESTED = 1000
 """Commands of a load that tests the profile."""
 _DEEP = 2000
+"""Commands of a load with a deep queue, about."""
 _DEEP_RUNS = 4
+_DEPTHS = (24, 64)
 _TEST_ROUNDS = 3
 _TEST_SEEDS = range(41, 57)
 _LEAST_PART = 0.9
 """Of the disk that must be within reach: the arm's longest ways are a part of its figures."""
+_USUAL_SEEK = 1 / 3
+"""The mean way between two places that are drawn, as a part of the disk."""
 _FIRST_STARVATION_NS = 2_000_000_000
 _BAD_MISFIT = 10.0
 _PERCENTILE_RATIO = 0.9
@@ -240,11 +245,22 @@ def _found(
     written = None
     if cached:
         runs.announce("measuring what the disk's memory holds back of writes")
-        written = write_memory(measure, disk, model, space_bytes=space, single_us=single_us)
+        _, low, high = mechanics.seeks_ns[_USUAL_SEEK]
+        written = write_memory(
+            measure,
+            disk,
+            model,
+            space_bytes=space,
+            single_us=single_us,
+            seek_error_ns=(high - low) / 2 / TWO_SIDED,
+        )
         disk = written.disk
-    deep = spread_load("randread", 4, min(64, facts.queues.depth), space)
-    deep_us = round(_DEEP * single_us / (1 + math.log2(deep.depth)))
-    old = starvation(disk, [(deep, [measure(deep, deep_us) for _ in range(_DEEP_RUNS)])], model)
+    deep = []
+    for depth in sorted({min(depth, facts.queues.depth) for depth in _DEPTHS}):
+        load = spread_load("randread", 4, depth, space)
+        length_us = round(_DEEP * single_us / (1 + math.log2(depth)))
+        deep.append((load, [measure(load, length_us) for _ in range(_DEEP_RUNS)]))
+    old = starvation(disk, deep, model)
     return _Disk(replace(disk, starvation_ns=old.value), turn, mechanics, places, ahead, written, old)
 
 

@@ -1,4 +1,4 @@
-"""What the designed loads take but for the host's time, in closed form."""
+"""Closed forms of the designed loads: their times without what the host adds."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _seek_ns(disk: ArmDisk, geometry: Geometry, jump: Jump, back_bytes: int = 0)
 
 
 def place_error(disk: ArmDisk, jump: Jump) -> float:
-    """What is not known of a jump's seeks, in nanoseconds, since nobody knows where a band of tracks begins.
+    """The uncertainty of a jump's seeks, in nanoseconds, since nobody knows where a band of tracks begins.
 
     Within a band, addresses lead inwards on one head and back on the next. So a short jump goes over more or
     fewer cylinders by where in a band it lies.

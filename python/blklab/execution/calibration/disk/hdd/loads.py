@@ -37,7 +37,8 @@ JUMPS = (
 )
 """Distances as parts of the disk."""
 _JUMP_PART = 16 * MIB
-_STEP = 48 * MIB
+_STEP = 9 * MIB
+"""Longer than disks read ahead, and so short that both loads of a pair stay where tracks are alike."""
 _STEPS = tuple(_STEP + 330 * 1024 * number for number in range(9))
 _PAUSES_US = (29_000, 37_000, 45_000)
 """In turn: a wait that is off by the switch of a track is off by another part of a revolution after each."""

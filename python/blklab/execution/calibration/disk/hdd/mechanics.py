@@ -106,11 +106,15 @@ def _vector(disk: ArmDisk) -> Floats:
     )
 
 
+def _least_near_ns(switch_ns: float, root_ns: float) -> float:
+    """No seek over two cylinders is quicker than a switch of tracks; figures are whole nanoseconds."""
+    return switch_ns - root_ns * math.sqrt(2) + 3
+
+
 def _disk(vector: Floats, like: ArmDisk) -> ArmDisk:
     switch, outer, inner, near, root, far, slope, settle, hit, transfer = vector.tolist()
     root = max(0.0, root)
-    # No seek over two cylinders is quicker than a switch of tracks.
-    near = max(near, switch - root * math.sqrt(2) + 1)
+    near = max(near, _least_near_ns(switch, root))
     curve = SeekCurve(near, root, like.curve.far_from, max(0.0, far), max(0.0, slope))
     return replace(
         like,
@@ -126,7 +130,7 @@ def _disk(vector: Floats, like: ArmDisk) -> ArmDisk:
 
 @dataclass(frozen=True)
 class Mechanics:
-    """What was fitted."""
+    """The fitted figures."""
 
     disk: ArmDisk
     covariance: Floats
@@ -172,10 +176,10 @@ def started(
         heads=assumed_heads(like.capacity_bytes, outer, inner),
     )
     seeks = np.array([number(Row(one.load, "middle")) - like.revolution_ns / 2 for one in design.jumps])
-    return _with_best_curve(disk, design, np.maximum(seeks, 1.0), np.full(len(seeks), 1e5))[0]
+    return with_best_curve(disk, design, np.maximum(seeks, 1.0), np.full(len(seeks), 1e5))[0]
 
 
-def _with_best_curve(
+def with_best_curve(
     disk: ArmDisk, design: Designed, seeks_ns: Floats, errors: Floats
 ) -> tuple[ArmDisk, list[tuple[float, SeekCurve]]]:
     """The disk with the curve that fits seeks best, and all curves that were tried, with their misfits."""
@@ -195,6 +199,7 @@ def _with_best_curve(
             misfit += norm**2
             lines.append((float(solution[0]), float(solution[1]) / scale))
         (near, root), (far, slope) = lines
+        near = max(near, _least_near_ns(disk.switch_ns, root))
         whole = round(slope)
         far += (slope - whole) * float(np.mean(distances[~short]))
         tried.append((misfit, SeekCurve(near, root, far_from, max(0.0, far), whole)))
@@ -236,7 +241,7 @@ def fitted(
         wanted = closed_form(disk, design, disk.geometry) + measured - model_numbers
         if step + 1 < _STEPS:
             seeks = wanted[:nr_jumps] - disk.revolution_ns / 2
-            disk, tried = _with_best_curve(disk, design, np.maximum(seeks, 1.0), errors[:nr_jumps])
+            disk, tried = with_best_curve(disk, design, np.maximum(seeks, 1.0), errors[:nr_jumps])
         disk, slopes = _improved(disk, design, wanted, errors)
     residuals = (measured - model_numbers) / errors
     weighted = slopes / errors[:, None]
@@ -257,7 +262,12 @@ def fitted(
         misfit=misfit,
         model_error=_model_error(rows, measured, model_numbers, errors),
         far_from=(min(one.far_from for one in likely), max(one.far_from for one in likely)),
-        seeks_ns={part: _seek_interval(disk, part, covariance, likely) for part in parts},
+        seeks_ns={
+            part: _seek_interval(
+                disk, part, covariance, likely, _bend_ns(disk, part, design, residuals * errors, errors)
+            )
+            for part in parts
+        },
         errors=told,
     )
 
@@ -297,8 +307,16 @@ def _improved(disk: ArmDisk, design: Designed, wanted: Floats, errors: Floats) -
     return _disk(moved, disk), slopes
 
 
+def _bend_ns(disk: ArmDisk, part: float, design: Designed, missed_ns: Floats, errors: Floats) -> float:
+    """How far the curve misses the two jumps that come nearest to a part of the disk, beyond their errors."""
+    distances = jump_distances(disk, design)
+    wanted = part * disk.geometry.cylinders
+    near = np.argsort(np.abs(np.log(np.maximum(distances, 1) / wanted)))[:2]
+    return math.sqrt(max(0.0, float(np.mean(missed_ns[near] ** 2 - errors[near] ** 2))))
+
+
 def _seek_interval(
-    disk: ArmDisk, part: float, covariance: Floats, likely: Sequence[SeekCurve]
+    disk: ArmDisk, part: float, covariance: Floats, likely: Sequence[SeekCurve], bend_ns: float
 ) -> tuple[float, float, float]:
     """The time of a seek over a part of the disk; its interval covers all curves that are likely."""
     value = disk.seek_over_ns(part)
@@ -308,7 +326,7 @@ def _seek_interval(
         return _disk(changed, disk).seek_over_ns(part)
 
     slopes = _numeric(seek, vector)
-    half = TWO_SIDED * math.sqrt(max(0.0, float(slopes @ covariance @ slopes)))
+    half = TWO_SIDED * math.hypot(math.sqrt(max(0.0, float(slopes @ covariance @ slopes))), bend_ns)
     others = [replace(disk, curve=curve).seek_over_ns(part) for curve in likely]
     return value, min([value - half, *others]), max([value + half, *others])
 

@@ -37,7 +37,8 @@ _BURST_KIB = 256
 _BURSTS = 5
 _SEEDS = range(31, 39)
 _CERTAIN = TWO_SIDED**2
-_STARVATION_NS = tuple(round(seconds * 1e9) for seconds in (0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10))
+_STARVATION_NS = tuple(round(1e8 * 10 ** (step / 12)) for step in range(25))
+"""From 0.1 to 10 s, each a fifth longer than the one before."""
 _LEAST_US = 250_000
 _LEAST_TAIL_ERROR = 0.02
 """Of the slowest commands' times: all other figures of the disk have their errors too."""
@@ -59,12 +60,17 @@ def quick(found_ns: float, disk: ArmDisk) -> bool:
     return found_ns < _QUICK * disk.revolution_ns
 
 
+def _is_hit(found_ns: float, disk: ArmDisk) -> bool:
+    """Whether a read came from the memory; places that follow each other may be quick with the arm too."""
+    return found_ns < _HIT_FACTOR * (disk.hit_ns + _HOST_NS)
+
+
 def segments(measure: Measure, disk: ArmDisk, *, space_bytes: int, single_us: float) -> Count:
     """How many separate places the memory holds."""
 
     def held(places: int) -> bool:
         found = measure(in_turn(places, space_bytes, single_us), _LEAST_US)
-        return quick(found.p50_ns, disk)
+        return _is_hit(found.p50_ns, disk)
 
     low, high = _bracket(held, 1, _MOST_PLACES)
     if high is None:
@@ -88,7 +94,7 @@ def segment_sectors(measure: Measure, disk: ArmDisk, *, space_bytes: int) -> Cou
     def _reached(step_kib: int, pause_us: int) -> bool:
         load = ahead(step_kib, space_bytes, pause_us)
         found = measure(load, max(_LEAST_US, 16 * (pause_us + round(disk.revolution_ns / 1000))))
-        return (found.min_ns or math.inf) < _HIT_FACTOR * (disk.hit_ns + _HOST_NS)
+        return _is_hit(found.min_ns or math.inf, disk)
 
     low, high = _bracket(reached, 1, _MOST_AHEAD_KIB // 4)
     per_block = 4096 // SECTOR_BYTES
@@ -113,7 +119,7 @@ def _bracket(holds: Callable[[int], bool], least: int, most: int) -> tuple[int, 
 
 @dataclass(frozen=True)
 class WriteMemory:
-    """What was found about writes."""
+    """Findings about writes."""
 
     disk: ArmDisk
     extents: Count
@@ -123,12 +129,19 @@ class WriteMemory:
 
 
 def write_memory(
-    measure: Measure, disk: ArmDisk, model: Model, *, space_bytes: int, single_us: float
+    measure: Measure,
+    disk: ArmDisk,
+    model: Model,
+    *,
+    space_bytes: int,
+    single_us: float,
+    seek_error_ns: float,
 ) -> WriteMemory:
-    """What the memory holds of writes, and how long the arm settles before it writes.
+    """Finds how much the memory holds of writes, and how long the arm settles before it writes.
 
     Bursts of small writes show how many pieces it tells apart, bursts of large ones in order how much it
-    takes, and a steady stream of small ones how long the arm needs for each.
+    takes, and a steady stream of small ones how long the arm needs for each, of which the seek is known with
+    an error.
     """
     small = _small_bursts(measure, disk, space_bytes=space_bytes, single_us=single_us)
     streams = [spread_load("randwrite", 4, depth, space_bytes, part=0.7, at=0.1) for depth in (1, 4)]
@@ -144,7 +157,7 @@ def write_memory(
             _whole_grid(1, 4 * _MOST_EXTENTS),
         )
         found = _with_extents(found, extents.value)
-        settle = _settle(found, steady, model)
+        settle = _settle(found, steady, model, seek_error_ns)
         found = replace(found, write_settle_ns=settle[0])
     large = _large_bursts(measure, found, space_bytes=space_bytes)
     if not large:
@@ -260,7 +273,9 @@ def _whole_grid(least: int, most: int) -> list[int]:
     return found
 
 
-def _settle(disk: ArmDisk, steady: Measured, model: Model) -> tuple[float, float, float]:
+def _settle(
+    disk: ArmDisk, steady: Measured, model: Model, seek_error_ns: float
+) -> tuple[float, float, float]:
     """How long the arm settles: the time of steady writes rises by about as much."""
     loads = [load for load, _ in steady]
     settles = np.linspace(0, 2_000_000, 21)
@@ -283,8 +298,16 @@ def _settle(disk: ArmDisk, steady: Measured, model: Model) -> tuple[float, float
     )
     costs = np.asarray(costs)
     best = int(np.argmin(costs))
-    likely = np.flatnonzero(costs <= costs[best] + _CERTAIN * max(1.0, float(costs[best])))
-    return float(fine[best]), float(fine[likely[0]]), float(fine[likely[-1]])
+    likely = fine[costs <= costs[best] + _CERTAIN * max(1.0, float(costs[best]))]
+    value = float(fine[best])
+    # A seek that is thought too short makes settling too long by as much.
+    wrong_seek = TWO_SIDED * seek_error_ns
+    low = value - math.hypot(value - float(likely[0]), wrong_seek)
+    return value, max(0.0, low), value + math.hypot(float(likely[-1]) - value, wrong_seek)
+
+
+def _mean_ns(found: Measurement) -> float:
+    return found.mean_ns or 1.0
 
 
 def _p99_ns(found: Measurement) -> float:
@@ -296,14 +319,18 @@ def _longest_ns(found: Measurement) -> float:
 
 
 def starvation(disk: ArmDisk, deep: Measured, model: Model) -> Count:
-    """The age at which a command is served before nearer ones, from the slowest of deep queues."""
+    """The age at which a command is served before nearer ones, from the times in deep queues.
+
+    The slowest commands show it, and the mean does once most are that old: the arm then goes where they are
+    instead of to the nearest.
+    """
     loads = [load for load, _ in deep]
     costs = []
     for limit in _STARVATION_NS:
         simulated = model.measured(replace(disk, starvation_ns=limit).device, loads, _SEEDS)
         total = 0.0
         for (_, runs), predicted in zip(deep, simulated, strict=True):
-            for number in (_p99_ns, _longest_ns):
+            for number in (_mean_ns, _p99_ns, _longest_ns):
                 logs = np.log([number(one) for one in predicted])
                 found = float(np.mean(np.log([number(one) for one in runs])))
                 chance = float(np.std(logs, ddof=1)) * math.sqrt(1 / len(runs) + 1 / len(predicted))
@@ -311,7 +338,9 @@ def starvation(disk: ArmDisk, deep: Measured, model: Model) -> Count:
                 total += ((found - float(np.mean(logs))) / error) ** 2
         costs.append(total)
     best = int(np.argmin(costs))
-    likely = [index for index, cost in enumerate(costs) if cost <= costs[best] + 2 * _CERTAIN]
+    nr_others = max(1, 3 * len(deep) - 1)
+    worst = costs[best] + _CERTAIN * max(1.0, costs[best] / nr_others)
+    likely = [index for index, cost in enumerate(costs) if cost <= worst]
     low = _STARVATION_NS[max(0, likely[0] - 1)]
     high = None if likely[-1] + 1 >= len(_STARVATION_NS) else _STARVATION_NS[likely[-1] + 1]
     return Count(_STARVATION_NS[best], low, high, how="fitted")

@@ -53,7 +53,7 @@ class Row:
         return [NUMBERS[self.quantity](one) for one in measurements]
 
     def bin_error(self, measurement: Measurement, count: int) -> float:
-        """What the histogram's bins leave open of the mean of some repetitions, in nanoseconds."""
+        """The uncertainty that the histogram's bins leave in the mean of some repetitions, in nanoseconds."""
         if self.quantity == "mean":
             return 0.0
         if self.quantity == "middle":
