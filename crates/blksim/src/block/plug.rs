@@ -124,18 +124,15 @@ impl BlockLayer {
         } else {
             None
         };
-        match before {
-            Some(request) => {
-                self.give_tag_back(disk, id);
-                self.join_held(disk, request, id, Merge::Back);
-            }
-            None => {
-                self.disks[disk].insert(hctx, &mut self.requests, &mut self.events, id);
-                let queue = &self.disks[disk];
-                if queue.family == Family::Legacy && queue.view.kicked {
-                    // At once, before the plug's next request (`cfq_rq_enqueued`).
-                    self.run_queue_of(disk, hctx);
-                }
+        if let Some(request) = before {
+            self.give_tag_back(disk, id);
+            self.join_held(disk, request, id, Merge::Back);
+        } else {
+            self.disks[disk].insert(hctx, &mut self.requests, &mut self.events, id);
+            let queue = &self.disks[disk];
+            if queue.family == Family::Legacy && queue.view.kicked {
+                // At once, before the plug's next request (`cfq_rq_enqueued`).
+                self.run_queue_of(disk, hctx);
             }
         }
     }
