@@ -442,9 +442,13 @@ fn a_queue_gets_deeper_and_flatter() {
         live.apply(&queue("nr_requests", &many.to_string())).unwrap();
         live.advance_until(2_000 * MS).unwrap();
         let deep = most(&mut live, 2_000);
-        // The legacy path has two pools, one of which is used here.
-        assert!(unlimited > few && flat == few, "{scheduler}: {unlimited} {flat}");
-        assert!(deep > few && deep <= many, "{scheduler}: {deep}");
+        // On the legacy path each of the two groups has a pool of its own, which a batch exceeds by up
+        // to a half.
+        let legacy = ["deadline", "cfq"].contains(&scheduler);
+        let most_of = |limit: u32| if legacy { 2 * (limit * 3 / 2) } else { limit };
+        assert!(unlimited > most_of(few), "{scheduler}: {unlimited}");
+        assert!((few..=most_of(few)).contains(&flat), "{scheduler}: {flat}");
+        assert!(deep > most_of(few) && deep <= most_of(many), "{scheduler}: {deep}");
     }
 }
 

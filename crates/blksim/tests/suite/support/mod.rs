@@ -7,6 +7,7 @@ use blksim::block::request::{NONE, Operation, RequestId};
 use blksim::core::processor_table::{ProcessorTable, SchedulerCosts, StepCosts};
 use blksim::core::record::{Direction, JobRecord};
 use blksim::devices::Profile;
+use blksim::elevator::scheduler::Family;
 use blksim::engine::Limits;
 use blksim::rqos::policy::{Admission, Placement, Policy, PolicyContext};
 use blksim::simulate::{Outcome, Setup, Simulation, simulate};
@@ -283,11 +284,12 @@ impl Auditor {
         assert_eq!(seen.submitted, seen.completed + under_way, "{what}");
         assert_eq!(seen.issued + outcome.flushes, outcome.requests, "{what}");
         let nr_requests = outcome.queue.get("nr_requests") as u32;
-        assert!(
-            outcome.peak_tags <= nr_requests,
-            "{what}: {} tags of {nr_requests}",
-            outcome.peak_tags
-        );
+        // A batch of the legacy path exceeds the limit by up to a half (`__get_request`).
+        let most = match outcome.scheduler.family {
+            Family::Legacy => nr_requests * 3 / 2,
+            Family::MultiQueue => nr_requests,
+        };
+        assert!(outcome.peak_tags <= most, "{what}: {} tags of {most}", outcome.peak_tags);
     }
 
     /// Bios that never completed; allowed only for writeback when a run ends.
