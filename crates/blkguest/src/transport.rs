@@ -1,4 +1,4 @@
-//! What serves the disks of a run: a driver of the guest's kernel, and this program's side of it.
+//! The transport that serves the disks of a run: a driver of the kernel, and this program's side of it.
 //!
 //! Loads, settings and switchbacks see disks, and do not know what serves them.
 

@@ -31,7 +31,7 @@ LEGACY_SCHEDULER_OPTIONS = {
 """Those of the legacy block layer, up to Linux 4.20. Only blklab's own driver has disks of that layer."""
 
 Driver = Literal["ublk", "modelled_disk", "null_blk"]
-"""What serves the disks of a guest."""
+"""The driver behind the disks of a guest."""
 
 PROCESSOR_TIME = "processor-time"
 """Name of the instrument that lets computing take virtual time."""
@@ -136,7 +136,7 @@ class KernelBuild:
 
     @property
     def driver(self) -> Driver:
-        """What serves the disks of its guests: device models, or where it supports none a fixed latency."""
+        """The driver behind its guests' disks: device models, or where it supports none a fixed latency."""
         if self.has_ublk:
             return "ublk"
         return "modelled_disk" if "CONFIG_UML_MODELLED_DISK" in self.config else "null_blk"

@@ -1,4 +1,4 @@
-"""What kernels with the legacy block layer get in addition: its schedulers, virtual time, modelled disks.
+"""Additions for kernels with the legacy block layer: its schedulers, virtual time, modelled disks.
 
 Linux had two block layers up to 4.20: blk-mq, and the older one with one queue and cfq, deadline and noop.
 Virtual time came with 5.2 and ublk with 6.0, so blklab brings both for 4.19 (``kernel/legacy``).
@@ -23,7 +23,7 @@ _RELEASE = re.compile(r"linux-(?:source-)?(\d+)\.(\d+)")
 
 @dataclass(frozen=True)
 class Additions:
-    """What a source needs beside the shipped configuration and instruments."""
+    """Fragments and instruments that a source needs beside the shipped configuration and instruments."""
 
     fragments: Sequence[Fragment] = ()
     instruments: Sequence[Patch] = ()
