@@ -189,9 +189,9 @@ class _Kernel:
 
     name, version = "old", "5.10.0"
 
-    def __init__(self, *options: str, has_ublk: bool = True) -> None:
+    def __init__(self, *options: str, has_models: bool = True) -> None:
         self.config = dict.fromkeys(options, "y")
-        self.has_ublk = has_ublk
+        self.has_models = has_models
 
 
 def _require(kernel: _Kernel, guest: GuestOptions) -> None:
@@ -205,7 +205,7 @@ def test_a_kernel_without_md_can_have_btrfs() -> None:
     _require(_Kernel("CONFIG_MD_RAID10"), GuestOptions())
     _require(_Kernel(), BTRFS)
     with pytest.raises(KernelLacksError, match="no ublk"):
-        _require(_Kernel(has_ublk=False), BTRFS)
+        _require(_Kernel(has_models=False), BTRFS)
 
 
 def test_arrays_are_recognised() -> None:
