@@ -4,7 +4,7 @@
 //! The sync requests of a process have a queue of their own; async requests of all processes share
 //! queues by priority. The active queue has the disk for a slice of time, counted from its first
 //! completion. The disk idles up to `slice_idle` for its next request if its history says that
-//! idling pays. In 4.16 queues are in trees by class (real time, best effort, idle) and kind
+//! idling pays. In 4.19 queues are in trees by class (real time, best effort, idle) and kind
 //! (async; sync and not worth idling for; sync), the kinds take turns, and control groups share the
 //! disk by weight. 2.6.32 has one tree, no groups and no turns of kinds.
 //!
@@ -45,7 +45,7 @@ use idling::CommandQueueing;
 use queue::{QueueId, Queues, ThinkTime};
 use settings::{NR_LEVELS, Settings};
 
-/// The scheduler; `TREES` distinguishes 4.16, with groups and kinds, from 2.6.32.
+/// The scheduler; `TREES` distinguishes 4.19, with groups and kinds, from 2.6.32.
 #[derive(Debug, Clone)]
 pub struct Cfq<const TREES: bool> {
     settings: Settings,
@@ -92,7 +92,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
             disables_wbt: false,
             indexed: true,
             per_hctx: false,
-            tunables: settings::TUNABLES_4_16,
+            tunables: settings::TUNABLES_4_19,
         }
     } else {
         Info {
@@ -110,7 +110,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
 
     fn new(tunables: &Values, queue: QueueFacts) -> Self {
         let settings =
-            if TREES { Settings::of_4_16(tunables, queue) } else { Settings::of_2_6_32(tunables) };
+            if TREES { Settings::of_4_19(tunables, queue) } else { Settings::of_2_6_32(tunables) };
         let mut groups = Groups::default();
         groups.ensure(0, 0);
         // The scheduler is in force for a while before the first request; other groups come with theirs.
@@ -144,7 +144,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
 
     fn defaults(tunables: &mut Values, queue: QueueFacts) {
         if TREES {
-            settings::defaults_4_16(tunables, queue);
+            settings::defaults_4_19(tunables, queue);
         }
     }
 
@@ -298,7 +298,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
 
     fn effective_tunables(&self, tunables: &mut Values) {
         if TREES {
-            self.settings.effective_4_16(tunables);
+            self.settings.effective_4_19(tunables);
         }
     }
 }
@@ -341,7 +341,7 @@ impl<const TREES: bool> Cfq<TREES> {
         if bio.flags.sync { self.contexts.sync_queue(bio) } else { self.async_queue(bio) }
     }
 
-    /// 4.16: groups are charged by requests instead of time (`iops_mode`).
+    /// 4.19: groups are charged by requests instead of time (`iops_mode`).
     #[inline]
     fn counts_requests(&self) -> bool {
         self.settings.slice_idle_ns == 0 && self.command_queueing.is_there()

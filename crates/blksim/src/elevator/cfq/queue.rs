@@ -8,11 +8,11 @@ use crate::block::request::{Priority, PriorityClass, RequestId};
 
 pub(super) type QueueId = u32;
 
-/// 4.16: a request this far from the one before it is a seek; on a device without seeks, a smaller
+/// 4.19: a request this far from the one before it is a seek; on a device without seeks, a smaller
 /// request than this counts as random.
 const SEEK_SECTORS: u64 = 800;
 const SMALL_SECTORS: u32 = 64;
-/// 4.16: a queue is seeky with more seeks than this among its last 32 requests.
+/// 4.19: a queue is seeky with more seeks than this among its last 32 requests.
 const SEEKY_REQUESTS: u32 = 4;
 /// 2.6.32: a queue is seeky whose mean seek is longer than this.
 const SEEKY_MEAN_SECTORS: u64 = 8192;
@@ -224,7 +224,7 @@ impl Queue {
         }
     }
 
-    /// 4.16: it seeks often (`CFQQ_SEEKY`).
+    /// 4.19: it seeks often (`CFQQ_SEEKY`).
     #[inline]
     pub fn has_many_seeks(&self) -> bool {
         self.seeks.count_ones() > SEEKY_REQUESTS

@@ -56,7 +56,7 @@ const BACK_SEEK_PENALTY: Param = Param::new(
 const LOW_LATENCY: Param =
     Param::flag("low_latency", 1, "shorter slices for many queues, fewer async requests");
 
-pub(super) const TUNABLES_4_16: &[Param] = &[
+pub(super) const TUNABLES_4_19: &[Param] = &[
     SLICE_SYNC,
     microseconds("slice_sync_us", 100_000, 1),
     SLICE_ASYNC,
@@ -98,8 +98,8 @@ const IN_TWO_UNITS: [(&str, &str); 5] = [
     ("target_latency", "target_latency_us"),
 ];
 
-/// On a device without seeks, 4.16 idles only if the user sets it.
-pub(super) fn defaults_4_16(tunables: &mut Values, queue: QueueFacts) {
+/// On a device without seeks, 4.19 idles only if the user sets it.
+pub(super) fn defaults_4_19(tunables: &mut Values, queue: QueueFacts) {
     if !queue.rotational {
         tunables.put("slice_idle", 0);
         tunables.put("slice_idle_us", 0);
@@ -148,9 +148,9 @@ impl Settings {
         Self::common(tunables)
     }
 
-    pub fn of_4_16(tunables: &Values, queue: QueueFacts) -> Self {
-        let mut defaults = Values::defaults(TUNABLES_4_16);
-        defaults_4_16(&mut defaults, queue);
+    pub fn of_4_19(tunables: &Values, queue: QueueFacts) -> Self {
+        let mut defaults = Values::defaults(TUNABLES_4_19);
+        defaults_4_19(&mut defaults, queue);
         let duration_ns = |(coarse, fine): (&str, &str)| {
             let given = tunables.get(fine) != defaults.get(fine);
             tunables.get_ns(if given { fine } else { coarse })
@@ -199,7 +199,7 @@ impl Settings {
     }
 
     /// Reports the effective value in both units.
-    pub fn effective_4_16(&self, tunables: &mut Values) {
+    pub fn effective_4_19(&self, tunables: &mut Values) {
         let durations_ns = self.durations_ns();
         for ((coarse, fine), duration_ns) in IN_TWO_UNITS.into_iter().zip(durations_ns) {
             tunables.put(coarse, duration_ns / 1_000_000);
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn slices_follow_the_table() {
-        let settings = Settings::of_4_16(&Values::defaults(TUNABLES_4_16), DISK);
+        let settings = Settings::of_4_19(&Values::defaults(TUNABLES_4_19), DISK);
         let slices_ms = |sync| {
             (0..8).map(|level| settings.slice_ns(sync, level) / 1_000_000).collect::<Vec<_>>()
         };
@@ -262,22 +262,22 @@ mod tests {
 
     #[test]
     fn microseconds_count_where_they_are_given() {
-        let mut tunables = Values::defaults(TUNABLES_4_16);
+        let mut tunables = Values::defaults(TUNABLES_4_19);
         tunables.set("slice_idle_us", "500").unwrap();
         tunables.set("slice_sync", "60").unwrap();
-        let settings = Settings::of_4_16(&tunables, DISK);
+        let settings = Settings::of_4_19(&tunables, DISK);
         assert_eq!((settings.slice_idle_ns, settings.slice_sync_ns), (500_000, 60_000_000));
-        settings.effective_4_16(&mut tunables);
+        settings.effective_4_19(&mut tunables);
         assert_eq!(tunables.get("slice_sync_us"), 60_000);
         assert_eq!(tunables.get("slice_idle"), 0);
     }
 
     #[test]
     fn a_drive_without_seeks_is_not_idled_on_unless_told() {
-        let mut tunables = Values::defaults(TUNABLES_4_16);
-        defaults_4_16(&mut tunables, DRIVE);
-        assert_eq!(Settings::of_4_16(&tunables, DRIVE).slice_idle_ns, 0);
+        let mut tunables = Values::defaults(TUNABLES_4_19);
+        defaults_4_19(&mut tunables, DRIVE);
+        assert_eq!(Settings::of_4_19(&tunables, DRIVE).slice_idle_ns, 0);
         tunables.set("slice_idle", "8").unwrap();
-        assert_eq!(Settings::of_4_16(&tunables, DRIVE).slice_idle_ns, 8_000_000);
+        assert_eq!(Settings::of_4_19(&tunables, DRIVE).slice_idle_ns, 8_000_000);
     }
 }
