@@ -24,10 +24,8 @@ PUBLISHED_LABEL = "published (cfq, 3.10)"
 WITHOUT_LEVELS = ("mq-deadline", "deadline", "noop", "kyber", "anticipatory", "none")
 """Schedulers without priority levels (block/*-iosched.c, Linux 2.6.32, 4.16 and 6.1)."""
 NO_EFFECT_MARGIN = 0.15
-"""A real disk varies from run to run; on models the schedulers without turns stay within a thousandth."""
-NO_EFFECT_MARGIN_OF_TURNS = 0.3
 """anticipatory serves a process for a quarter of a second, and the published disk stalls for half of it: a
-run of some tens of seconds varies by a fifth."""
+run of some tens of seconds varies by a fifth. The others stay within a thousandth."""
 RIGHT_RATIO = (2.2, 4.6)
 """From the lower end of the published interval to the ratio of the slices, 180 ms to 40 ms."""
 
@@ -169,8 +167,7 @@ def _writer_statements(repeated: Mapping[str, Estimate]) -> list[Statement]:
 
 def _without_effect(label: str, ratio: Estimate) -> Statement:
     says = f"Under {label}, the level has no effect."
-    margin = NO_EFFECT_MARGIN_OF_TURNS if label == "anticipatory" else NO_EFFECT_MARGIN
-    return equal(f"{label}-no-effect", says, ratio, margin=margin)
+    return equal(f"{label}-no-effect", says, ratio, margin=NO_EFFECT_MARGIN)
 
 
 def _seconds_picture(folder: StudyFolder, once: ExperimentRecord, labels: Sequence[str]) -> LinePicture:
