@@ -14,6 +14,7 @@ Times count from the start of the load. All schedulers of a comparison get the s
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -39,21 +40,21 @@ _SETTING = re.compile(r"(?P<name>[a-z][a-z0-9_]*)\s*=(?P<value>.+)")
 _IONICE = re.compile(r"(rt|be|idle)(?:/([0-7]))?")
 
 
-class _Change(BaseModel):
+class _Change(BaseModel, ABC):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     at_ns: int = Field(gt=0)
     """From the start of the load."""
 
     @property
+    @abstractmethod
     def what(self) -> str:
         """The change without its time, in the grammar."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def subject(self) -> str:
         """The setting that it changes."""
-        raise NotImplementedError
 
     @property
     def canonical(self) -> str:
