@@ -101,9 +101,8 @@ class Sums:
     order: Order = field(default_factory=Order)
     wrong_kinds: int = 0
 
-    def add(self, found: DiskCalibration, truth: Truth, kind: str) -> None:
-        """Adds a disk."""
-        inside = within(found, truth)
+    def add(self, found: DiskCalibration, inside: dict[str, bool], kind: str) -> None:
+        """Adds a disk, with the figures that `within` has checked."""
         self.states += [inside[key] for key in inside if key not in WORDS]
         self.errors += [load.rate_error for load in found.loads if not load.fitted]
         self.tails += [load.tail_error for load in found.loads if not load.fitted]
@@ -155,11 +154,11 @@ def main() -> int:
                 profile = Path(folder) / "profile.toml"
                 profile.write_text(profile_text(found, name="profile"))
                 order = order_of(device, str(profile))
+        inside = within(found, truth)
         if truth:
-            sums.add(found, truth, arguments.kind)
+            sums.add(found, inside, arguments.kind)
             sums.order.decided += order.decided
             sums.order.right += order.right
-        inside = within(found, truth)
         line = {
             "device": device,
             "kind": found.kind,

@@ -74,6 +74,12 @@ class Silent:
         assert left_ns >= 0
 
 
+def taking(ns: float) -> Measurement:
+    """Ten I/Os that all take the same time."""
+    times = dict.fromkeys(("mean_ns", "min_ns", "max_ns", "p50_ns", "p95_ns", "p99_ns"), ns)
+    return Measurement(number=0, load="a", at_s=0, took_s=1, ios=10, iops=10, **times)
+
+
 def design_of(target: str) -> Design:
     return Design(
         target=target, disk="", capacity_bytes=1, space_bytes=1, budget_ns=1, seed=1, machine="ordinary"
@@ -109,23 +115,8 @@ def test_a_pause_shows_the_time_of_a_revolution() -> None:
 
 
 def test_no_pair_of_loads_without_whole_revolutions_counts() -> None:
-    def waiting(least_ns: float) -> Measurement:
-        return Measurement(
-            number=0,
-            load="step",
-            at_s=0,
-            took_s=1,
-            ios=10,
-            iops=10,
-            p50_ns=least_ns,
-            p95_ns=least_ns,
-            p99_ns=least_ns,
-            min_ns=least_ns,
-            max_ns=least_ns,
-        )
-
     between_ns = 5.5 * REVOLUTION_NS - 40e6
-    assert revolution([(40_000, [waiting(9e6)], [waiting(9e6 + between_ns)])], REVOLUTION_NS) is None
+    assert revolution([(40_000, [taking(9e6)], [taking(9e6 + between_ns)])], REVOLUTION_NS) is None
 
 
 def test_the_memory_is_counted() -> None:
@@ -244,20 +235,6 @@ def test_loads_stay_within_the_space_and_have_names_of_their_own() -> None:
 
 
 def test_chance_of_the_simulator_is_the_error_of_few_measurements() -> None:
-    def taking(mean_ns: float) -> Measurement:
-        return Measurement(
-            number=0,
-            load="a",
-            at_s=0,
-            took_s=1,
-            ios=10,
-            iops=10,
-            p50_ns=mean_ns,
-            p95_ns=mean_ns,
-            p99_ns=mean_ns,
-            mean_ns=mean_ns,
-        )
-
     row = Row(in_order(0.0, SPACE), "mean")
     simulated = [taking(1e6 + step) for step in (-1e4, 0, 1e4)]
     alike, apart = [taking(1e6)] * 4, [taking(1e6), taking(1.2e6)]

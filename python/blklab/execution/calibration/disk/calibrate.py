@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from blklab.execution.calibration.disk.document import (
     DiskCalibration,
     Nearest,
     calibrated_loads,
+    circumstances,
     figures_of,
     limit_figures,
 )
@@ -35,11 +35,11 @@ from blklab.execution.calibration.disk.loads import (
     Load,
     fitted_loads,
     holdout_loads,
+    limited_holdouts,
 )
 from blklab.execution.calibration.disk.model import Model
 from blklab.execution.calibration.disk.observations import (
     Observation,
-    Quantity,
     Row,
     logs_of,
     observations,
@@ -53,7 +53,6 @@ from blklab.execution.calibration.disk.steady import (
     conditioning_load,
     require_conditionable,
 )
-from blklab.linux.machine.description import describe_machine
 from blklab.spec.machines import Machine
 from blklab.spec.profiles import shipped_profiles
 
@@ -121,8 +120,8 @@ def calibrated(
         return with_arm.model_copy(update={"steady": steady})
     limits = _limits(runs, budget_ns)
     lengths = _Lengths(limits, _runtime_us(order, probes, budget_ns), probes.single_us)
-    if limits.any:
-        holdouts += LIMITED_HOLDOUTS if facts.writable else LIMITED_HOLDOUTS[:1]
+    limited = limited_holdouts(writes=facts.writable) if limits.any else []
+    holdouts += limited
 
     def make(loads: Sequence[DiskLoad], *, within_budget: bool = False) -> None:
         for load in loads:
@@ -130,9 +129,7 @@ def calibrated(
 
     first_load = len(runs.made)
     for number in range(ROUNDS):
-        make(order.round(number))
-        if limits.any:
-            make(LIMITED_HOLDOUTS if facts.writable else LIMITED_HOLDOUTS[:1])
+        make([*order.round(number), *limited])
     flushes = facts.writable and facts.queues.volatile_cache
     loads = [*fitted_to, *holdouts]
 
@@ -273,19 +270,10 @@ def _document(
     drift = drift_of(runs.made)
     return DiskCalibration(
         schema=SCHEMA,
-        target=ground.target.target,
-        disk=ground.facts.name,
-        model=ground.facts.model,
-        measured_on=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        kernel=describe_machine().kernel,
-        machine=machine.source,
-        seed=seed,
-        runs=len(runs.made),
-        measured_s=round(runs.spent_s, 1),
+        **circumstances(runs, seed=seed, machine=machine, drift=drift),
         figures=[*figures_of(fit, ground.facts), *limit_figures(limits, rested=ground.facts.rested)],
         model_error=fit.model_error,
         loads=calibrated_loads([(load, load in fitted_to) for load in loads], found, predicted),
-        drift=drift,
         nearest=_nearest(forward, found, holdouts),
         remarks=[
             *ground.facts.remarks,
@@ -311,24 +299,19 @@ def _predicted_with_limits(
     model.runtimes_us = {load.name: lengths.of_us(load) for load in loads}
     limited = ",".join([device, *(f"{key}={value}" for key, value in lengths.limits.parameters().items())])
     by_load = model.measured(limited, loads, _TEST_SEEDS)
-    return {load: _mean_logs(found) for load, found in zip(loads, by_load, strict=True)}
+    return {
+        load: _mean_logs([logs_of(one) for one in found]) for load, found in zip(loads, by_load, strict=True)
+    }
 
 
-def _mean_logs(measurements: Sequence[Measurement]) -> dict[Quantity, float]:
-    each = [logs_of(one) for one in measurements]
+def _mean_logs(each: Sequence[Logs]) -> Logs:
     return {quantity: float(np.mean([logs[quantity] for logs in each])) for quantity in each[0]}
 
 
 def _averaged(forward: Forward, devices: Mapping[DiskLoad, str]) -> dict[DiskLoad, Logs]:
     """Predictions averaged over seeds."""
     by_seed = [forward.on_devices(devices, seed=seed) for seed in _TEST_SEEDS]
-    return {
-        load: {
-            quantity: float(np.mean([logs[load][quantity] for logs in by_seed]))
-            for quantity in by_seed[0][load]
-        }
-        for load in devices
-    }
+    return {load: _mean_logs([logs[load] for logs in by_seed]) for load in devices}
 
 
 def _nearest(forward: Forward, found: Mapping[Row, Observation], holdouts: Sequence[DiskLoad]) -> Nearest:

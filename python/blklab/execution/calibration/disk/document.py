@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,9 +18,12 @@ from blklab.execution.calibration.disk.limits import Limits
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Row
 from blklab.execution.calibration.disk.parameters import KIND, rate_of
+from blklab.execution.calibration.disk.runs import Runs
 from blklab.execution.calibration.disk.steady import SteadyState
 from blklab.execution.fidelity.measured import percentile
+from blklab.linux.machine.description import describe_machine
 from blklab.quantities.units import format_bytes
+from blklab.spec.machines import Machine
 
 SCHEMA = "blklab.calibrate/1"
 NOT_COVERED = (
@@ -123,6 +128,38 @@ class DiskCalibration(_Part):
         """The same of the 99th percentiles of latency, on loads that were not fitted."""
         errors = sorted(load.tail_error for load in self.loads if not load.fitted)
         return median(errors), percentile(errors, 0.95)
+
+
+class Circumstances(TypedDict):
+    """What was measured, when and on what: the same for disks of all kinds."""
+
+    target: str
+    disk: str
+    model: str
+    measured_on: str
+    kernel: str
+    machine: str
+    seed: int
+    runs: int
+    measured_s: float
+    drift: Drift
+
+
+def circumstances(runs: Runs, *, seed: int, machine: Machine, drift: Drift) -> Circumstances:
+    """The circumstances of a calibration that has ended."""
+    ground = runs.ground
+    return Circumstances(
+        target=ground.target.target,
+        disk=ground.facts.name,
+        model=ground.facts.model,
+        measured_on=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        kernel=describe_machine().kernel,
+        machine=machine.source,
+        seed=seed,
+        runs=len(runs.made),
+        measured_s=round(runs.spent_s, 1),
+        drift=drift,
+    )
 
 
 def figures_of(fit: Fit, facts: DiskFacts) -> list[Figure]:

@@ -6,7 +6,7 @@ The same calibration runs on a model, whose figures are known, and on a disk of 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -63,6 +63,10 @@ class Measurement(BaseModel):
     max_ns: float | None = None
     p05_ns: float | None = None
     """None in measurements that were saved before these were kept."""
+
+
+Measure = Callable[[Load, int], Measurement]
+"""Measures a load for so many microseconds."""
 
 
 @dataclass(frozen=True)

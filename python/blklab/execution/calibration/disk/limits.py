@@ -9,17 +9,13 @@ length show this line. While the I/Os grow in proportion to the time, no limit w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from blklab.execution.calibration.disk.ground import Measurement
-from blklab.execution.calibration.disk.loads import Load
+from blklab.execution.calibration.disk.ground import Measure
 from blklab.execution.calibration.disk.placed_loads import PlacedLoad
-
-Measure = Callable[[Load, int], Measurement]
-"""Measures a load for so many microseconds."""
 
 LENGTHS_S = (0.05, 0.25, 0.5, 1, 2, 4, 8, 16)
 _FALL = 0.85

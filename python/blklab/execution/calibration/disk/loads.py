@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -16,7 +17,7 @@ _READWRITE: dict[tuple[Direction, bool], str] = {
     ("write", True): "write",
     ("mixed", True): "rw",
 }
-FILE = "disk"
+_FILE = "disk"
 """All loads share a file (in a directory two: one is read, one is written)."""
 _ALIGNMENT_BYTES = 1 << 20
 LEAST_SPACE_BYTES = 16 << 20
@@ -30,6 +31,14 @@ class Load(Protocol):
         """Tells it apart from all other loads of the calibration."""
 
     @property
+    def block_kib(self) -> int:
+        """Size of an I/O."""
+
+    @property
+    def depth(self) -> int:
+        """I/Os in flight."""
+
+    @property
     def syncs(self) -> bool:
         """Whether each write is followed by ``fdatasync``."""
 
@@ -41,6 +50,34 @@ class Load(Protocol):
             ramp_us: Least time for which it runs before it is measured.
             runtime_us: Time for which it is measured.
         """
+
+
+def job_of(load: Load, options: Mapping[str, str | int], *, ramp_us: int, runtime_us: int) -> Workload:
+    """A load as a job file.
+
+    Args:
+        load: Gives its name, size, depth and whether it calls ``fdatasync``.
+        options: Its direction and place, in fio's words.
+        ramp_us: Time for which it runs before it is measured.
+        runtime_us: Time for which it is measured.
+    """
+    lines = [
+        "; decide-by: iops",
+        "[load]",
+        *(f"{key}={value}" for key, value in options.items()),
+        f"bs={load.block_kib}k",
+        "direct=1",
+        "ioengine=libaio",
+        f"iodepth={load.depth}",
+        f"filename={_FILE}",
+        "norandommap=1",
+        *(["fdatasync=1"] if load.syncs else []),
+        "time_based",
+        f"ramp_time={ramp_us}us",
+        f"runtime={runtime_us}us",
+        "",
+    ]
+    return parse_workload("\n".join(lines), name=load.name, source=load.name)
 
 
 @dataclass(frozen=True)
@@ -71,14 +108,8 @@ class DiskLoad:
     def workload(self, *, space_bytes: int, ramp_us: int, runtime_us: int) -> Workload:
         """The load as a job file on a space of so many bytes."""
         size = max(space_bytes // self.span_divisor, LEAST_SPACE_BYTES) // _ALIGNMENT_BYTES * _ALIGNMENT_BYTES
-        sync = "fdatasync=1\n" if self.syncs else ""
-        text = (
-            "; decide-by: iops\n"
-            f"[load]\nrw={_READWRITE[self.direction, self.sequential]}\nbs={self.block_kib}k\ndirect=1\n"
-            f"ioengine=libaio\niodepth={self.depth}\nfilename={FILE}\nsize={size}\nnorandommap=1\n{sync}"
-            f"time_based\nramp_time={ramp_us}us\nruntime={runtime_us}us\n"
-        )
-        return parse_workload(text, name=self.name, source=self.name)
+        options: dict[str, str | int] = {"rw": _READWRITE[self.direction, self.sequential], "size": size}
+        return job_of(self, options, ramp_us=ramp_us, runtime_us=runtime_us)
 
 
 ARM_PROBES = tuple(DiskLoad("read", 4, 1, span_divisor=divisor) for divisor in (1, 32, 1024))
@@ -107,7 +138,7 @@ HOLDOUTS = (
 )
 """Loads that no figure is fitted to: they tell how well the profile predicts."""
 
-LIMITED_HOLDOUTS = [DiskLoad("read", 16, 16), DiskLoad("mixed", 32, 16)]
+LIMITED_HOLDOUTS = (DiskLoad("read", 16, 16), DiskLoad("mixed", 32, 16))
 """Further such loads, long ones, for a disk with limits."""
 
 
@@ -128,4 +159,13 @@ def fitted_loads(*, queue_depth: int, writes: bool) -> list[DiskLoad]:
 
 def holdout_loads(*, writes: bool) -> list[DiskLoad]:
     """The loads to test with."""
-    return [load for load in HOLDOUTS if writes or load.reads_only]
+    return _without_writes(HOLDOUTS, writes=writes)
+
+
+def limited_holdouts(*, writes: bool) -> list[DiskLoad]:
+    """Those of a disk with limits."""
+    return _without_writes(LIMITED_HOLDOUTS, writes=writes)
+
+
+def _without_writes(loads: Sequence[DiskLoad], *, writes: bool) -> list[DiskLoad]:
+    return [load for load in loads if writes or load.reads_only]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blklab.execution.calibration.disk.loads import FILE
-from blklab.spec.workloads import Workload, parse_workload
+from blklab.execution.calibration.disk.loads import job_of
+from blklab.spec.workloads import Workload
 
 _SIZES = ((1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k"))
 
@@ -60,34 +60,22 @@ class PlacedLoad:
         """The load as a job file; see `Load`."""
         if self.offset_bytes + self.size_bytes > space_bytes:
             raise ValueError(f"{self.name} reaches beyond the {space_bytes} bytes that it may use")
-        lines = [
-            "; decide-by: iops",
-            "[load]",
-            f"rw={self.readwrite}",
-            f"bs={self.block_kib}k",
-            "direct=1",
-            "ioengine=libaio",
-            f"iodepth={self.depth}",
-            f"filename={FILE}",
-            f"offset={self.offset_bytes}",
-            f"size={self.size_bytes}",
-            "norandommap=1",
-            "time_based",
-            f"ramp_time={0 if self.from_rest else max(ramp_us, self.least_ramp_us)}us",
-            f"runtime={runtime_us}us",
-        ]
+        options: dict[str, str | int] = {
+            "rw": self.readwrite,
+            "offset": self.offset_bytes,
+            "size": self.size_bytes,
+        }
         if self.steps is not None:
-            lines += [
-                "zonemode=strided",
-                f"zonesize={self.block_kib}k",
-                f"zonerange={self.steps.zone_bytes}",
-                f"zoneskip={self.steps.step_bytes - self.steps.zone_bytes}",
-            ]
+            options |= {
+                "zonemode": "strided",
+                "zonesize": f"{self.block_kib}k",
+                "zonerange": self.steps.zone_bytes,
+                "zoneskip": self.steps.step_bytes - self.steps.zone_bytes,
+            }
         if self.pauses is not None:
-            lines += [f"thinktime={self.pauses.pause_us}us", f"thinktime_blocks={self.pauses.after}"]
-        if self.syncs:
-            lines.append("fdatasync=1")
-        return parse_workload("\n".join([*lines, ""]), name=self.name, source=self.name)
+            options |= {"thinktime": f"{self.pauses.pause_us}us", "thinktime_blocks": self.pauses.after}
+        ramp_us = 0 if self.from_rest else max(ramp_us, self.least_ramp_us)
+        return job_of(self, options, ramp_us=ramp_us, runtime_us=runtime_us)
 
 
 def short_size(size_bytes: int) -> str:

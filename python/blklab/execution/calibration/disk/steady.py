@@ -7,14 +7,13 @@ through them rises or falls by at most 10 % of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from blklab.errors import RequirementError
-from blklab.execution.calibration.disk.ground import DiskFacts, Measurement
-from blklab.execution.calibration.disk.loads import Load
+from blklab.execution.calibration.disk.ground import DiskFacts, Measure
 from blklab.execution.calibration.disk.placed_loads import PlacedLoad
 
 WINDOW = 5
@@ -78,9 +77,7 @@ def require_conditionable(facts: DiskFacts, target: str) -> None:
         )
 
 
-def conditioned(
-    measure: Callable[[Load, int], Measurement], load: PlacedLoad, *, round_us: int = ROUND_US
-) -> SteadyState:
+def conditioned(measure: Measure, load: PlacedLoad, *, round_us: int = ROUND_US) -> SteadyState:
     """Runs rounds until the disk is steady, or there were 25.
 
     Args:

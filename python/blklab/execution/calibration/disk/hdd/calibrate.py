@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import random
 from collections.abc import Sequence
@@ -17,10 +16,11 @@ from blklab.execution.calibration.disk.document import (
     CalibratedLoad,
     DiskCalibration,
     Nearest,
+    circumstances,
 )
 from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.fit import TWO_SIDED
-from blklab.execution.calibration.disk.ground import Measurement
+from blklab.execution.calibration.disk.ground import Measure, Measurement
 from blklab.execution.calibration.disk.hdd.closed_form import Designed
 from blklab.execution.calibration.disk.hdd.figure_list import NOT_COVERED, SEEK_PARTS, derived_of, figures_of
 from blklab.execution.calibration.disk.hdd.figures import KIND, ArmDisk, Memory, SeekCurve
@@ -44,7 +44,6 @@ from blklab.execution.calibration.disk.hdd.mechanics import (
 )
 from blklab.execution.calibration.disk.hdd.memory import (
     Count,
-    Measure,
     WriteMemory,
     segment_sectors,
     segments,
@@ -56,7 +55,6 @@ from blklab.execution.calibration.disk.loads import ARM_PROBES, REFERENCE, Load
 from blklab.execution.calibration.disk.model import Model
 from blklab.execution.calibration.disk.placed_loads import PlacedLoad
 from blklab.execution.calibration.disk.runs import Runs
-from blklab.linux.machine.description import describe_machine
 from blklab.spec.machines import Machine
 from blklab.spec.plan import derive_seed
 
@@ -281,16 +279,8 @@ def _document(
     predicted = model.measured(found.disk.device, [load for load, _ in loads], _TEST_SEEDS)
     return DiskCalibration(
         schema=SCHEMA,
-        target=ground.target.target,
-        disk=ground.facts.name,
-        model=ground.facts.model,
         kind=KIND,
-        measured_on=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        kernel=describe_machine().kernel,
-        machine=machine.source,
-        seed=seed,
-        runs=len(runs.made),
-        measured_s=round(runs.spent_s, 1),
+        **circumstances(runs, seed=seed, machine=machine, drift=drift),
         figures=figures_of(
             found.disk,
             found.turn,
@@ -307,7 +297,6 @@ def _document(
             _loaded(load, runs.of(load), simulated, fitted=is_fitted)
             for (load, is_fitted), simulated in zip(loads, predicted, strict=True)
         ],
-        drift=drift,
         nearest=_nearest(runs, tests, model),
         remarks=[*ground.facts.remarks, *_misfit_remarks(found.mechanics), *drift.remarks()],
         not_covered=NOT_COVERED,

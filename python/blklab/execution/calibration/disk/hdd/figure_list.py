@@ -70,11 +70,13 @@ def figures_of(
         "seek_far_from": (*mechanics.far_from, "fitted, in cylinders of this profile"),
         "cache_segments": (places.low, places.high, places.how),
         "segment_sectors": (None, None, "not identified: the disk does not read ahead"),
-        "read_ahead": (None, None, "reads in order need no revolution each"),
+        "read_ahead": (
+            None,
+            None,
+            f"reads in order need {'no' if disk.memory.read_ahead else 'a'} revolution each",
+        ),
         "starvation_limit": (starvation.low, starvation.high, starvation.how),
     }
-    if not disk.memory.read_ahead:
-        known["read_ahead"] = (None, None, "reads in order need a revolution each")
     if ahead is not None:
         known["segment_sectors"] = (ahead.low, ahead.high, ahead.how)
     known |= _writes(disk, mechanics, writes, writable=writable)

@@ -81,11 +81,11 @@ def jump(part: float, space_bytes: int, *, readwrite: str = "randread") -> Jump:
     return Jump(distance, part_bytes, load)
 
 
-def jumps(space_bytes: int, *, readwrite: str = "randread") -> list[Jump]:
+def jumps(space_bytes: int) -> list[Jump]:
     """Jumps over all distances; on a small disk the shortest are the same."""
     by_name: dict[str, Jump] = {}
     for part in JUMPS:
-        one = jump(part, space_bytes, readwrite=readwrite)
+        one = jump(part, space_bytes)
         by_name.setdefault(one.load.name, one)
     return list(by_name.values())
 
@@ -121,14 +121,14 @@ def turns(space_bytes: int) -> list[Turn]:
     ]
 
 
-def in_order(part: float, space_bytes: int, *, block_kib: int = SEQUENTIAL_KIB) -> PlacedLoad:
+def in_order(part: float, space_bytes: int) -> PlacedLoad:
     """Reads in order from a part of the space on."""
     size = min(_SEQUENTIAL_BYTES, space_bytes // 64 // _ALIGNMENT * _ALIGNMENT)
     offset = min(int(part * space_bytes), space_bytes - size) // _ALIGNMENT * _ALIGNMENT
     return PlacedLoad(
-        name=f"read-{block_kib}k-at-{100 * part:.0f}",
+        name=f"read-{SEQUENTIAL_KIB}k-at-{100 * part:.0f}",
         readwrite="read",
-        block_kib=block_kib,
+        block_kib=SEQUENTIAL_KIB,
         depth=1,
         offset_bytes=offset,
         size_bytes=size,

@@ -14,15 +14,11 @@ from functools import partial
 import numpy as np
 
 from blklab.execution.calibration.disk.fit import TWO_SIDED
-from blklab.execution.calibration.disk.ground import Measurement
+from blklab.execution.calibration.disk.ground import Measure, Measurement
 from blklab.execution.calibration.disk.hdd.figures import SECTOR_BYTES, ArmDisk
 from blklab.execution.calibration.disk.hdd.loads import ahead, burst, in_turn, spread_load
-from blklab.execution.calibration.disk.loads import Load
 from blklab.execution.calibration.disk.model import Model
 from blklab.execution.calibration.disk.placed_loads import PlacedLoad
-
-Measure = Callable[[Load, int], Measurement]
-"""Measures a load for so many microseconds."""
 
 _QUICK = 1 / 6
 """Of a revolution: what takes less did not need the arm."""
@@ -55,7 +51,7 @@ class Count:
     how: str = "counted"
 
 
-def quick(found_ns: float, disk: ArmDisk) -> bool:
+def _is_quick(found_ns: float, disk: ArmDisk) -> bool:
     """Whether a command was served without the arm."""
     return found_ns < _QUICK * disk.revolution_ns
 
@@ -85,13 +81,13 @@ def segment_sectors(measure: Measure, disk: ArmDisk, *, space_bytes: int) -> Cou
     def reached(blocks: int) -> bool:
         step_kib = 4 * blocks
         # After a pause of one length the next place may be under the heads by chance, hardly after two.
-        return all(_reached(step_kib, pause_us) for pause_us in _pauses_us(step_kib))
+        return all(is_reached(step_kib, pause_us) for pause_us in pauses_us(step_kib))
 
-    def _pauses_us(step_kib: int) -> list[int]:
+    def pauses_us(step_kib: int) -> list[int]:
         least_us = 1e6 * (1.5 * 1024 * step_kib / rate) + 2e-3 * disk.revolution_ns
         return [round(factor * least_us) for factor in (1, 1.37)]
 
-    def _reached(step_kib: int, pause_us: int) -> bool:
+    def is_reached(step_kib: int, pause_us: int) -> bool:
         load = ahead(step_kib, space_bytes, pause_us)
         found = measure(load, max(_LEAST_US, 16 * (pause_us + round(disk.revolution_ns / 1000))))
         return _is_hit(found.min_ns or math.inf, disk)
@@ -190,7 +186,7 @@ def _small_bursts(measure: Measure, disk: ArmDisk, *, space_bytes: int, single_u
         load = burst(block_kib=4, count=count, ordered=False, space_bytes=space_bytes, pause_us=pause_us)
         runtime_us = _BURSTS * (pause_us + round(count * single_us / 2))
         found.append((load, [measure(load, runtime_us)]))
-        full = not quick((found[-1][1][0].mean_ns or 0), disk)
+        full = not _is_quick((found[-1][1][0].mean_ns or 0), disk)
         if full or count >= _MOST_EXTENTS:
             return found[-3:]
         count *= 2
