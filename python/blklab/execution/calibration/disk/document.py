@@ -131,7 +131,7 @@ class DiskCalibration(_Part):
 
 
 class Circumstances(TypedDict):
-    """What was measured, when and on what: the same for disks of all kinds."""
+    """A calibration's place, time and extent: the same for disks of all kinds."""
 
     target: str
     disk: str
