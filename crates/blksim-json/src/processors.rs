@@ -22,6 +22,8 @@ pub struct ProcessorsRequest {
     #[serde(default)]
     slice_ns: u64,
     #[serde(default)]
+    punt_ns: u64,
+    #[serde(default)]
     steps: Figures,
     #[serde(default)]
     schedulers: BTreeMap<String, Figures>,
@@ -35,6 +37,7 @@ impl ProcessorsRequest {
             return Err(SimulationError::of(ErrorKind::OutOfRange, "cpus", message).into());
         }
         within("processors", "slice_ns", self.slice_ns)?;
+        within("processors", "punt_ns", self.punt_ns)?;
         let mut schedulers = Vec::new();
         for (name, costs) in self.schedulers {
             if blksim::elevator::info(&name).is_none() {
@@ -55,7 +58,8 @@ impl ProcessorsRequest {
         }
         let mut steps = StepCosts::default();
         fill("steps", self.steps, StepCosts::NAMES, |field, figure| steps.set(field, figure))?;
-        Ok(ProcessorTable { cpus: self.cpus, slice_ns: self.slice_ns, steps, schedulers })
+        let Self { cpus, slice_ns, punt_ns, .. } = self;
+        Ok(ProcessorTable { cpus, slice_ns, punt_ns, steps, schedulers })
     }
 }
 

@@ -72,7 +72,12 @@ fn table_of(text: &str, cpus: Option<&str>) -> Result<ProcessorTable, String> {
         Some(number) => number.parse().map_err(|_| format!("cpus={number} is not a number"))?,
         None => own("cpus")? as u32,
     };
-    let mut table = ProcessorTable { cpus, slice_ns: own("slice_ns")?, ..Default::default() };
+    let mut table = ProcessorTable {
+        cpus,
+        slice_ns: own("slice_ns")?,
+        punt_ns: own("punt_ns")?,
+        ..Default::default()
+    };
     for (name, value) in file.get("steps").and_then(toml::Value::as_table).into_iter().flatten() {
         if !table.steps.set(name, figure(name, value)?) {
             return Err(format!("there is no step {name}"));

@@ -94,6 +94,7 @@ impl Machine {
         let processors = Processors::new(table, nr_processes, nr_tasks, &nr_hctxs);
         self.processors = Some(Box::new(processors));
         self.block.steps = table.steps;
+        self.block.punt_ns = table.punt_ns;
         self.mm.costs = Costs::NONE;
         self.block.events.split_clocks();
         for disk in self.block.disks.iter_mut() {

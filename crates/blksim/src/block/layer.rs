@@ -33,6 +33,8 @@ pub struct BlockLayer {
     pub(crate) unplugged_sectors: u32,
     /// Processor time of the steps of an I/O.
     pub(crate) steps: StepCosts,
+    /// In addition for an I/O of `io_uring` that finds no tag.
+    pub(crate) punt_ns: u64,
     /// Bios that policies let go, to be submitted at the end of the event.
     pub(crate) released: Vec<RequestId>,
     pub(crate) woken: Vec<TaskId>,
@@ -57,6 +59,7 @@ impl BlockLayer {
             ready: ReadyList::new(nr_processes),
             cpu: 0,
             steps: StepCosts::default(),
+            punt_ns: 0,
             released: Vec::new(),
             woken: Vec::new(),
             copied: Vec::new(),

@@ -131,6 +131,9 @@ impl Machine {
             self.want_tag(task, disk, id);
             return false;
         }
+        if unlikely(self.block.punt_ns > 0) && fresh {
+            self.pay_for_punt_behind_others(task, disk);
+        }
         if unlikely(self.tasks[task].plugging) && !self.block.disks[disk].bio_based {
             self.block.add_to_plug(&mut self.tasks[task].plug, disk, id);
         } else {
@@ -146,11 +149,29 @@ impl Machine {
         if self.block.disks[disk].family == Family::MultiQueue {
             self.block.run_queue(disk, hctx);
         }
+        if !self.block.requests[id].progress.merge_tried() {
+            self.pay_for_punt(task);
+        }
         self.block.requests[id].progress.set_merge_tried();
         let queue = &mut self.block.disks[disk];
         queue.sleep_for_tag(task, &self.block.requests[id]);
         let hctx = queue.view.facts.tags_of(hctx);
         self.tasks[task].waits_for_tag = Some(HwQueueId::new(disk, hctx));
+    }
+
+    /// While somebody waits for a tag, an attempt without sleeping fails too: those that wait have the tags
+    /// that come free.
+    #[cold]
+    fn pay_for_punt_behind_others(&mut self, task: TaskId, disk: usize) {
+        if self.block.disks[disk].nr_waiting_for_tag() > 0 {
+            self.pay_for_punt(task);
+        }
+    }
+
+    fn pay_for_punt(&mut self, task: TaskId) {
+        if self.tasks.processes.get(task as usize).is_some_and(|process| process.punts) {
+            self.block.events.compute(self.block.punt_ns);
+        }
     }
 
     /// Submits the bios that policies released.

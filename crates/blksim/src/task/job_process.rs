@@ -49,6 +49,8 @@ pub struct JobProcess {
     pub(crate) direct: bool,
     /// It does not wait for each I/O.
     pub(crate) asynchronous: bool,
+    /// It submits by `io_uring`, which does not sleep for a tag but has a worker do so.
+    pub(crate) punts: bool,
     pub(crate) sync: bool,
     pub(crate) advice: Advice,
     pub(crate) invalidate: bool,
@@ -92,6 +94,7 @@ impl JobProcess {
             group: 0,
             direct: job.direct || job.mode.trims,
             asynchronous: job.asynchronous(),
+            punts: job.engine == "io_uring",
             sync: job.sync,
             advice: job.advice,
             invalidate: job.invalidate && !job.pre_read,

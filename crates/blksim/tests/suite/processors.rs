@@ -79,6 +79,19 @@ fn one_io_at_a_time_waits_for_the_device_and_for_each_step() {
 }
 
 #[test]
+fn io_uring_pays_for_what_finds_no_tag_and_libaio_does_not() {
+    let table = ProcessorTable { punt_ns: 50_000, ..cost_table(2) };
+    let load = |depth: u32, engine: &str| {
+        let jobs = readers(1, depth).replace("ioengine=libaio", &format!("ioengine={engine}"));
+        assert!(jobs.contains(engine), "{jobs}");
+        iops(&on(fixed(&[("latency", "100us"), ("depth", "16")], "none", &jobs), &table))
+    };
+    assert_near(load(16, "io_uring"), load(16, "libaio"));
+    let (punted, slept) = (load(64, "io_uring"), load(64, "libaio"));
+    assert!(punted < 0.8 * slept, "{punted} with workers, {slept} asleep");
+}
+
+#[test]
 fn every_io_of_a_batch_is_prepared_and_all_are_one_system_call() {
     let steps = StepCosts { prepare_ns: 100, system_call_ns: 5000, ..StepCosts::default() };
     let table = ProcessorTable { cpus: 1, steps, ..ProcessorTable::default() };
