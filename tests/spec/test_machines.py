@@ -13,6 +13,7 @@ from blklab.simulator.simulation import simulate
 from blklab.spec.machines import (
     ZERO_CPU_TIME,
     Machine,
+    StepCosts,
     calibrated_machine,
     load_machine,
     shipped_machines,
@@ -22,6 +23,15 @@ TABLE = (
     'name = "mine"\ncpus = 3\nslice_ns = 1000\n[steps]\nsubmit_ns = 700\n[schedulers.bfq]\ninsert_ns = 900\n'
 )
 READER = "[reader]\nrw=randread\ndirect=1\nsize=64m\nnumber_ios=2000\n"
+
+
+def test_reads_are_plugged_where_the_table_says_so() -> None:
+    table = Machine(name="mine", cpus=1, steps=StepCosts(submit_ns=700, wake_ns=3000, context_switch_ns=3000))
+    by_worker = simulate("fixed", READER, scheduler="mq-deadline", processors=table)
+    by_task = simulate(
+        "fixed", READER, scheduler="mq-deadline", processors=table.model_copy(update={"plug_reads": True})
+    )
+    assert sum(by_task.engine["processors"]["busy_ns"]) < 0.8 * sum(by_worker.engine["processors"]["busy_ns"])
 
 
 @pytest.mark.parametrize("name", sorted(shipped_machines().keys() - {ZERO_CPU_TIME}))

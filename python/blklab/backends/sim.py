@@ -254,6 +254,7 @@ class SimSession:
             "runtime_ns": self._options.runtime_ns,
             "seed": seed,
             "arrangement": self._options.arrangement_seed(seed),
+            "machine": self._options.machine.parameters() if self._options.machine else {},
             "processors": None if self._options.machine is None else self._options.machine.request(),
             "limits": {"events": None, "simulated_ns": None},
             "changes": changes_request(self._options, workload, self._options.runtime_ns),

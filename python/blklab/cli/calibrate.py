@@ -26,6 +26,8 @@ from blklab.spec.machines import THIS, Machine, calibrated_machine, load_machine
 _START = "ordinary"
 _BASE_SLICE_NS = 700_000
 _MOST_CPUS_OF_SLICE = 8
+_PUNT_NS = 12_000
+"""An assumption: a call given up, a worker woken on another processor, and two switches between tasks."""
 
 
 @click.command(name="calibrate")
@@ -159,9 +161,14 @@ def _starting_table(cpus: int, schedulers: Sequence[str]) -> Machine:
 
     The slice is EEVDF's base slice (``update_sysctl`` of kernel/sched/fair.c, Linux 6.18).
     """
-    slice_ns = _BASE_SLICE_NS * min(cpus, _MOST_CPUS_OF_SLICE).bit_length()
     start = load_machine(_START)
-    own = {name: costs for name, costs in start.schedulers.items() if name in schedulers}
     return start.model_copy(
-        update={"name": THIS, "source": THIS, "cpus": cpus, "slice_ns": slice_ns, "schedulers": own}
+        update={
+            "name": THIS,
+            "source": THIS,
+            "cpus": cpus,
+            "slice_ns": _BASE_SLICE_NS * min(cpus, _MOST_CPUS_OF_SLICE).bit_length(),
+            "punt_ns": _PUNT_NS,
+            "schedulers": {name: costs for name, costs in start.schedulers.items() if name in schedulers},
+        }
     )

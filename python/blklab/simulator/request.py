@@ -132,7 +132,8 @@ class CoreRequest:
                 "scheduler": name,
                 "tunables": tunables,
                 "queue": _settings(request.queue),
-                "machine": _settings(request.machine),
+                "machine": (request.processors.parameters() if request.processors else {})
+                | _settings(request.machine),
                 "cgroups": {name: _settings(group) for name, group in request.cgroups.items()},
                 "jobs": {"text": self.workload.text, "source": self.workload.source},
                 "changes": _changes_request(self.changes),

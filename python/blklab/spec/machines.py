@@ -93,13 +93,23 @@ class Machine(_Table):
     cpus: Annotated[int, Field(ge=1, le=1024)]
     slice_ns: Nanoseconds = 0
     """Time for which a task may run although others wait."""
+    punt_ns: Nanoseconds = 0
+    """An I/O of io_uring that finds no tag: the attempt is given up, and a worker of the ring repeats it."""
+    plug_reads: bool = False
+    """Each bio has a plug of its own, so the submitting task runs the queue for a direct read too, and not
+    the queue's worker: ``__submit_bio`` of block/blk-core.c since Linux 6.10 (commit 060406c61c7c; a patch
+    of 2026 removes it again). A guest's kernel has its own way."""
     steps: StepCosts = StepCosts()
     schedulers: dict[str, SchedulerCosts] = {}
     """By name; a scheduler that is not here costs nothing."""
 
     def request(self) -> dict[str, Any]:
-        """The table as the simulator takes it."""
-        return self.model_dump(exclude={"name", "source", "summary"})
+        """The costs as simulator and guest take them."""
+        return self.model_dump(exclude={"name", "source", "summary", "plug_reads"})
+
+    def parameters(self) -> dict[str, str]:
+        """The parameters of the simulator's machine that differ from their defaults."""
+        return {"plug_reads": "1"} if self.plug_reads else {}
 
     @property
     def is_free(self) -> bool:

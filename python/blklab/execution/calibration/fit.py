@@ -86,8 +86,9 @@ class Fit:
 
 
 def parameters_of(machine: Machine) -> list[Parameter]:
-    """The slice, each step that costs something, and all hooks of a scheduler together."""
+    """The slice, what else costs something: a punt, each step, and all hooks of a scheduler together."""
     slices = [Parameter("slice_ns", (), ("slice_ns",), scales=False)] if machine.slice_ns else []
+    punts = [Parameter("punt_ns", (), ("punt_ns",))] if machine.punt_ns else []
     steps = [
         Parameter(f"steps.{name}", ("steps",), (name,))
         for name in StepCosts.model_fields
@@ -101,21 +102,18 @@ def parameters_of(machine: Machine) -> list[Parameter]:
         )
         for name, costs in sorted(machine.schedulers.items())
     ]
-    return [*slices, *steps, *hooks]
+    return [*slices, *punts, *steps, *hooks]
 
 
 def fitted(ordinary: Machine, observations: Sequence[Observation]) -> Fit:
     """The table under which the simulator gives what was observed, nearest to an ordinary one.
 
     At first all figures change together, by one factor: machines differ in speed more than in kind. The
-    factors of the result are on the table of that speed.
+    factors of the result are on the table of that speed. Whether reads are plugged is found there too,
+    because releases do not tell: distributions backport such patches.
     """
     parameters = parameters_of(ordinary)
-    unscaled = _residuals(ordinary, parameters, observations)
-    speeds = [scale * np.array([parameter.scales for parameter in parameters]) for scale in _SCALES]
-    start = _with_factors(
-        ordinary, parameters, min(speeds, key=lambda logs: _misfit(unscaled(logs), len(parameters)))
-    )
+    start = _start(ordinary, parameters, observations)
     residuals = _residuals(start, parameters, observations)
     found = _searched(lambda logs: float(np.sum(residuals(logs) ** 2)), len(parameters))
     slopes = _slopes(residuals, found)
@@ -127,6 +125,22 @@ def fitted(ordinary: Machine, observations: Sequence[Observation]) -> Fit:
         for parameter, log, half in zip(parameters, found, _TWO_SIDED * deviations, strict=True)
     }
     return Fit(machine=_with_factors(start, parameters, found), factors=factors)
+
+
+def _start(
+    ordinary: Machine, parameters: Sequence[Parameter], observations: Sequence[Observation]
+) -> Machine:
+    """The table of one speed and one way to submit reads that fits best."""
+    speeds = [scale * np.array([parameter.scales for parameter in parameters]) for scale in _SCALES]
+    tried: list[tuple[float, Machine]] = []
+    for plug_reads in (False, True):
+        machine = ordinary.model_copy(update={"plug_reads": plug_reads})
+        residuals = _residuals(machine, parameters, observations)
+        tried += [
+            (_misfit(residuals(logs), len(parameters)), _with_factors(machine, parameters, logs))
+            for logs in speeds
+        ]
+    return min(tried, key=lambda one: one[0])[1]
 
 
 def _residuals(

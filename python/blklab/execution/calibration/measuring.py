@@ -41,8 +41,8 @@ from blklab.spec.targets import parse_target
 from blklab.spec.workloads import Workload
 
 MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - memory is wanted
-ROUNDS_PER_STRETCH = 6
-SLOTS = SlotDecision(slot_ns=300_000_000, settling_ns=100_000_000, reason="memory does not remember")
+ROUNDS_PER_STRETCH = 18
+SLOTS = SlotDecision(slot_ns=100_000_000, settling_ns=40_000_000, reason="memory does not remember")
 _RUNTIME_MS = 1000
 """Replaced by the length of the stretch."""
 _FEWEST_ROUNDS = 2

@@ -84,9 +84,12 @@ class FidelityCell:
         )
 
     def _own_machine(self, machine: Machine) -> Machine:
-        """The table without other schedulers: a guest's kernel has room for a few."""
+        """The table as the guest has it: one scheduler, as its kernel has room for a few, and no punts.
+
+        A guest's program sleeps for a tag, whatever the engine.
+        """
         own = {name: costs for name, costs in machine.schedulers.items() if name == self.scheduler}
-        return machine.model_copy(update={"schedulers": own})
+        return machine.model_copy(update={"schedulers": own, "punt_ns": 0})
 
     def request_text(self, first_tag: int | None, memory_bytes: int | None = None) -> str:
         """The request for the simulator as text.
