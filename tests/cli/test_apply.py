@@ -19,6 +19,7 @@ from blklab.linux.journal.locks import disk_locks
 from blklab.records.samples import DiskDescription
 from blklab.records.store import Store
 from blklab.spec.drive_classes import DriveClass
+from blklab.spec.goals import parse_goal
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     make_choice,
@@ -339,6 +340,35 @@ def test_the_verdict_of_a_fleet_names_scheduler_and_evidence(
     monkeypatch.setattr("blklab.linux.apply.class_rule.class_of", lambda _: DriveClass(model="OTHER"))
     with pytest.raises(UnknownNameError, match="no stored run tested drives of model OTHER"):
         resolve_fleet(str(disk.dev_path), url, force=False)
+
+
+def test_a_goal_can_turn_the_verdict_of_a_fleet(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("blklab.linux.apply.class_rule.class_of", lambda _: DriveClass(model="EXAMPLE*"))
+    url = str(tmp_path / "runs.sqlite")
+    with Store.opened(url) as store:
+        for record in make_fleet({"none": 0.0, "bfq": 0.15}, tails={"bfq": 3.0}):
+            store.begin(record)
+            store.add_samples(record.run_id, record.samples)
+    assert resolve_fleet(str(disk.dev_path), url, force=False)[0].name == "bfq"
+    choice, evidence = resolve_fleet(
+        str(disk.dev_path), url, force=False, goal=parse_goal("iops=0.1,latency_p99=0.9")
+    )
+    assert choice.name == "none"
+    assert any("for the goal iops=0.1,latency_p99=0.9: none" in line for line in evidence)
+    asked = ["apply", "fleet", "--device", str(disk.dev_path), "--store", url, "--dry-run", "--now-only"]
+    assert run([*asked, "--goal", "iops=0.1,latency_p99=0.9"]) == 0
+    commands = capsys.readouterr().out.splitlines()
+    assert commands == [f"echo none > {disk.sys_path}/queue/scheduler"]
+    assert run([*asked, "--goal", "speed"]) == 2
+    assert "there is no goal 'speed'" in capsys.readouterr().err
+
+
+def test_a_goal_goes_with_a_fleet_only(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["bfq", "--device", "/dev/loop0"], ["latest"], ["--undo", "--device", "/dev/loop0"]):
+        assert run(["apply", *arguments, "--goal", "latency"]) == 2
+        assert "--goal goes with fleet" in capsys.readouterr().err
 
 
 def test_a_run_on_a_model_has_no_disk(tmp_path: Path) -> None:

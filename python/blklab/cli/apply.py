@@ -13,6 +13,7 @@ from blklab.cli.options import json_option, store_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import RefusedError, UsageError
 from blklab.linux.machine.requirements import require_linux, require_root
+from blklab.spec.goals import GRAMMAR_HINT, Goal, parse_goal
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 from blklab.spec.targets import PathTarget
 
@@ -119,6 +120,13 @@ def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool)
     is_flag=True,
     help="Let the rule match all drives of the disk's model, and set those of this machine now.",
 )
+@click.option(
+    "--goal",
+    "goal_text",
+    metavar="GOAL",
+    help=f"With fleet: decide by a goal over all workloads: {GRAMMAR_HINT}. Default: each workload by its own "
+    "metric.",
+)
 @click.option("--undo", "undo_it", is_flag=True, help="Restore the former setting and remove the udev rule.")
 @click.option("--now-only", is_flag=True, help="Change it until the next boot only: write no udev rule.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written; change nothing.")
@@ -134,6 +142,7 @@ def command(
     what: str | None,
     device: str | None,
     for_model: bool,
+    goal_text: str | None,
     undo_it: bool,
     now_only: bool,
     dry_run: bool,
@@ -148,6 +157,13 @@ def command(
     former setting.
     """
     require_linux("setting a scheduler")
+    if goal_text is not None and (undo_it or what != FLEET):
+        raise UsageError(
+            "--goal goes with fleet: a run has the goal that it was made with",
+            hint="blklab apply fleet --goal latency --device /dev/sda; a stored run is decided anew by "
+            "`blklab report RUN --goal latency`",
+        )
+    goal = None if goal_text is None else parse_goal(goal_text)
     if undo_it:
         if what is not None:
             raise UsageError("--undo takes no scheduler", hint="name the disk with --device")
@@ -165,7 +181,7 @@ def command(
             raise UsageError(
                 "which disk?", hint="blklab apply fleet --device /dev/sda (or a directory on it)"
             )
-        choice, evidence = resolve_fleet(device, store_url, force=force)
+        choice, evidence = resolve_fleet(device, store_url, force=force, goal=goal)
         for_model = not now_only
     elif _RUN_ID.fullmatch(what):
         choice, tested = resolve_run(what, store_url, force)
@@ -199,11 +215,19 @@ def _evidence_of_run(run_id: str, store_url: str | None) -> str:
     return f"Evidence: run {name} on one drive, which does not show how drives of a model differ."
 
 
-def resolve_fleet(device: str, store_url: str | None, *, force: bool) -> tuple[SchedulerChoice, list[str]]:
+def resolve_fleet(
+    device: str, store_url: str | None, *, force: bool, goal: Goal | None = None
+) -> tuple[SchedulerChoice, list[str]]:
     """The scheduler that stored runs on many drives found best for a disk's model, and the evidence.
 
+    Args:
+        device: A disk of the model, or a path on one.
+        store_url: The store of the runs; None for the usual one.
+        force: Whether to accept an undecided or withheld verdict.
+        goal: Decides over all workloads; None for each workload's own metric.
+
     Raises:
-        UnknownNameError: if no such drive was tested.
+        UnknownNameError: if no such drive was tested, or the goal names an unknown metric.
         RefusedError: if the verdict is undecided or withheld.
         UsageError: if the path lies on several disks, or on one without a model.
     """
@@ -216,7 +240,7 @@ def resolve_fleet(device: str, store_url: str | None, *, force: bool) -> tuple[S
     if len(disks) != 1:
         raise UsageError(f"{device} is on {len(disks)} disks", hint="name one of them")
     drive_class = class_of(disks[0])
-    found = fleet_verdict(drive_class, store_url)
+    found = fleet_verdict(drive_class, store_url, goal=goal)
     return recommended(found, drive_class, force=force), evidence_lines(found)
 
 
