@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +12,7 @@ import click
 from blklab.cli.options import json_option, store_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import RefusedError, UsageError
+from blklab.linux.apply.unit_settings import parse_units, unit_commands
 from blklab.linux.machine.requirements import require_linux, require_root
 from blklab.spec.goals import GRAMMAR_HINT, Goal, parse_goal
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
@@ -124,10 +125,18 @@ def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool)
     "--goal",
     "goal_text",
     metavar="GOAL",
-    help=f"With fleet: decide by a goal over all workloads: {GRAMMAR_HINT}. Default: each workload by its own "
-    "metric.",
+    help=f"With fleet: decide by a goal over all workloads: {GRAMMAR_HINT}. Default: each workload by its "
+    "own metric.",
 )
 @click.option("--undo", "undo_it", is_flag=True, help="Restore the former setting and remove the udev rule.")
+@click.option(
+    "--unit",
+    "unit_texts",
+    metavar="GROUP=UNIT",
+    multiple=True,
+    help="The unit of systemd that a control group of the load stands for, such as batch=backup.service; "
+    "weights and limits are printed as its properties. Repeatable.",
+)
 @click.option("--now-only", is_flag=True, help="Change it until the next boot only: write no udev rule.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written; change nothing.")
 @click.option(
@@ -143,6 +152,7 @@ def command(
     device: str | None,
     for_model: bool,
     goal_text: str | None,
+    unit_texts: tuple[str, ...],
     undo_it: bool,
     now_only: bool,
     dry_run: bool,
@@ -155,6 +165,9 @@ def command(
     With RUN, set the scheduler that a stored comparison found best; with fleet, the one that `blklab fleet`
     finds best for the disk's model. All disks beneath a path get the same scheduler. --undo restores the
     former setting.
+
+    Parameters of io.cost are set like tunables. Weights and limits of control groups belong to units of
+    systemd: the commands that set them are printed, not run.
     """
     require_linux("setting a scheduler")
     if goal_text is not None and (undo_it or what != FLEET):
@@ -174,6 +187,7 @@ def command(
     if what is None:
         raise UsageError("name a run or a scheduler", hint="blklab apply mq-deadline --device /dev/sda")
     evidence: list[str] = []
+    units = parse_units(unit_texts)
     if for_model and now_only:
         raise UsageError("--for-model is about the rule, and --now-only writes none", hint="leave one out")
     if what == FLEET:
@@ -201,6 +215,7 @@ def command(
         choice,
         device,
         evidence if for_model else None,
+        units=units,
         permanent=not now_only,
         dry_run=dry_run,
         json_file=json_file,
@@ -249,6 +264,7 @@ def _apply(
     device: str,
     for_model: Sequence[str] | None,
     *,
+    units: Mapping[str, str],
     permanent: bool,
     dry_run: bool,
     json_file: str | None,
@@ -264,6 +280,8 @@ def _apply(
     if permanent:
         require_udev()
     disks = resolve(device).leaves
+    left = [one for disk in disks for one in unit_commands(choice, str(disk.dev_path), units)]
+    choice = choice.for_disk
     if for_model is None:
         plans = [application.plan(disk, choice, permanent=permanent) for disk in disks]
     else:
@@ -272,7 +290,10 @@ def _apply(
     if dry_run:
         remarks += [plan.warning for plan in plans if plan.warning]
     remarks += [str(one) for plan in plans for one in overriders(plan.disk, choice, plan.rule)]
-    _report(_apply_document(plans, choice, remarks, dry_run=dry_run), json_file)
+    remarks += dict.fromkeys(one.text for one in left)
+    document = _apply_document(plans, choice, remarks, dry_run=dry_run)
+    document["left_to_units"] = list(dict.fromkeys(one.command for one in left if one.command is not None))
+    _report(document, json_file)
 
 
 def _plans_for_models(
@@ -336,6 +357,7 @@ def _undo_document(plans: list[UndoPlan], *, dry_run: bool) -> dict[str, Any]:
         "dry_run": dry_run,
         "scheduler": None,
         "tunables": {},
+        "left_to_units": [],
         "disks": [
             {
                 "disk": plan.disk.name,
