@@ -286,26 +286,27 @@ def test_weights_for_a_promised_ratio_are_found(tmp_path: Path) -> None:
     spec = _spec(
         tmp_path, SHARES, schedulers=["bfq"], cgroups={"gold": {"io.weight": "500"}}, target="sim:hdd-7200"
     )
-    prepared = prepare(TuningRequest(spec, None, vary=("lead/io.bfq.weight", "low_latency")))
-    assert prepared.space.names() == ["low_latency", "lead/io.bfq.weight"]
+    prepared = prepare(TuningRequest(spec, None, vary=("io.bfq.weight", "low_latency", "slice_idle")))
+    assert prepared.space.names() == ["slice_idle", "low_latency", "lead/io.bfq.weight"]
     whole, model = _searched(prepared, prepared.space.size)
     best = max(whole, key=lambda one: one.score(model.dimensions))
     assert best.choice.tunables["lead/io.bfq.weight"] == "20"
     assert best.score(model.dimensions) > math.log(1.5)
-    part, _ = _searched(prepared, prepared.space.size // 2)
-    assert len(part) == prepared.space.size // 2
+    part, _ = _searched(prepared, prepared.space.size // 3)
+    assert len(part) == prepared.space.size // 3
     found = max((one for one in part if not one.pruned), key=lambda one: one.score(model.dimensions))
-    assert found.score(model.dimensions) > best.score(model.dimensions) - 0.05
+    assert found.choice.tunables["lead/io.bfq.weight"] == "20"
+    assert found.score(model.dimensions) > best.score(model.dimensions) - 0.02
 
 
 def test_a_limit_or_io_cost_for_a_latency_is_found_and_confirmed(tmp_path: Path) -> None:
     spec = _spec(tmp_path, LATENCY, schedulers=["none"], blocks=4)
-    asked = ("io.max", "/io.cost.qos.min", "/io.cost.qos.max")
+    asked = ("io.max", "/io.cost.qos.max")
     prepared = prepare(TuningRequest(spec, None, vary=asked))
     whole, model = _searched(prepared, prepared.space.size)
     best = max(one.score(model.dimensions) for one in whole)
-    found = _tuned(spec, vary=asked, trials=prepared.space.size // 3)
-    assert len(found.trials) == prepared.space.size // 3
+    found = _tuned(spec, vary=asked, trials=prepared.space.size // 2)
+    assert len(found.trials) == prepared.space.size // 2
     tried = max(one.score(model.dimensions) for one in found.trials if not one.pruned)
     assert tried > best - 0.1
     assert found.recommendation is not None
@@ -315,8 +316,7 @@ def test_a_limit_or_io_cost_for_a_latency_is_found_and_confirmed(tmp_path: Path)
     again = parse_scheduler_choice(document.recommendation.choice)
     assert again.tunables == found.recommendation.choice.tunables
     assert found.record is not None
-    sample = next(one for one in found.record.samples if one.cell.scheduler == again.label)
-    assert [name for name in sample.settings if name.startswith("cgroup/")]
+    assert again.label in [one.label for one in found.record.spec.schedulers]
 
 
 def test_the_same_search_twice(tmp_path: Path) -> None:
