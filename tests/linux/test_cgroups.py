@@ -340,6 +340,8 @@ def test_groups_show_what_the_kernel_offers(tmp_path: Path) -> None:
     bare.mkdir()
     assert offered_attributes(Hierarchy(2, bare)) == {"io.max", "io.bfq.weight"}
     assert offered_attributes(Hierarchy(1, bare)) == set()
+    (bare / "blkio.bfq.io_serviced").write_text("")
+    assert offered_attributes(Hierarchy(1, bare)) == {"blkio.bfq.io_serviced", "blkio.bfq.weight"}
 
 
 COST = parse_scheduler_choice("none:batch/io.weight=50:/io.cost.qos.enable=1:/io.cost.qos.rlat=7")

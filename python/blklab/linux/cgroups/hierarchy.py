@@ -21,6 +21,7 @@ class Hierarchy:
 
 
 _OF_CHILDREN = frozenset({"io.max", "io.weight", "io.bfq.weight"})
+_BFQ_WEIGHT_OF_V1 = "blkio.bfq.weight"
 _OF_COST = frozenset({"io.weight", "io.cost.qos", "io.cost.model"})
 
 
@@ -33,10 +34,13 @@ def offered_attributes(hierarchy: Hierarchy) -> frozenset[str]:
     of_root = _files(root)
     children = [_files(child) for child in root.iterdir() if child.is_dir()]
     found = of_root.union(*children)
-    if hierarchy.version == 2 and not any(children):
-        without_cost = _OF_CHILDREN - _OF_COST
-        found |= _OF_CHILDREN if "io.cost.qos" in of_root else without_cost
-    return found
+    if any(children):
+        return found
+    if hierarchy.version == 1:
+        # The root has bfq's accounts but no weight.
+        has_bfq = any(name.startswith("blkio.bfq.") for name in of_root)
+        return found | {_BFQ_WEIGHT_OF_V1} if has_bfq else found
+    return found | (_OF_CHILDREN if "io.cost.qos" in of_root else _OF_CHILDREN - _OF_COST)
 
 
 def _files(folder: Path) -> frozenset[str]:
