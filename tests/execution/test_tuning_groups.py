@@ -188,6 +188,9 @@ def test_what_a_person_asks_for_comes_with_what_it_needs() -> None:
     assert _names(conditions, vary=("io.weight",)) == [COST_ENABLE, "back/io.weight"]
     assert _names(conditions, vary=("front/io.weight",)) == []
     assert _names(conditions, vary=("io.max",)) == ["back/io.max.wbps"]
+    both = _conditions(moved={("front", "r"): 1e6, ("back", "w"): 1e8})
+    assert _names(both, vary=("io.max",)) == ["back/io.max.wbps"]
+    assert _names(both, vary=("front/io.max.rbps",)) == ["front/io.max.rbps"]
     assert _names(conditions, vary=("/io.cost.qos.min",)) == [COST_ENABLE, VRATE_MIN]
     assert len(_names(conditions, vary=("io.cost.qos",))) == 5
 

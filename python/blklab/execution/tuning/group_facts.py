@@ -38,7 +38,7 @@ def group_conditions(
     own_model: bool,
     vary: Sequence[str],
 ) -> GroupConditions:
-    """What the settings of groups are derived from; empty for a load without groups.
+    """Facts that the settings of groups follow from; empty for a load without groups.
 
     Args:
         spec: The experiment on the model.

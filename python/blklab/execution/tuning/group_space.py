@@ -139,7 +139,7 @@ class GroupConditions:
             scheduler: Its name.
             vary: Names as a person gave them; empty for all that the load can feel.
         """
-        offered = [*self._cost(), *self._weights(scheduler), *self._limits(everything=bool(vary))]
+        offered = [*self._cost(), *self._weights(scheduler), *self._limits(vary)]
         if not vary:
             return offered
         wanted = [one for one in offered if any(names(asked, one.name) for asked in vary)]
@@ -211,12 +211,15 @@ class GroupConditions:
                 found += _setting(f"{group.name}/{attribute}", _WEIGHTS, default, needs=needs)
         return found
 
-    def _limits(self, *, everything: bool) -> list[Setting]:
-        """Limits of bytes; those of measured groups only if somebody asks for them."""
-        if "io.max" not in self.attributes or not (self.load.compete or everything):
+    def _limits(self, vary: Sequence[str]) -> list[Setting]:
+        """Limits of bytes; those of measured groups only if somebody asks for that group's."""
+        if "io.max" not in self.attributes or not (self.load.compete or vary):
             return []
+        named = {asked.rpartition("/")[0] for asked in vary}
         found = []
-        for group in self.load.groups if everything else self.load.limited:
+        for group in self.load.groups:
+            if group not in self.load.limited and group.name not in named:
+                continue
             given = dict(
                 word.partition("=")[::2] for word in self.given.get(group.name, {}).get("io.max", "").split()
             )
