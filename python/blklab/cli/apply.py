@@ -125,8 +125,7 @@ def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool)
     "--goal",
     "goal_text",
     metavar="GOAL",
-    help=f"With fleet: decide by a goal over all workloads: {GRAMMAR_HINT}. Default: each workload by its "
-    "own metric.",
+    help=f"With fleet: decide by a goal over all workloads: {GRAMMAR_HINT}.",
 )
 @click.option("--undo", "undo_it", is_flag=True, help="Restore the former setting and remove the udev rule.")
 @click.option(
@@ -173,8 +172,7 @@ def command(
     if goal_text is not None and (undo_it or what != FLEET):
         raise UsageError(
             "--goal goes with fleet: a run has the goal that it was made with",
-            hint="blklab apply fleet --goal latency --device /dev/sda; a stored run is decided anew by "
-            "`blklab report RUN --goal latency`",
+            hint="`blklab report RUN --goal latency` decides a stored run anew",
         )
     goal = None if goal_text is None else parse_goal(goal_text)
     if undo_it:
