@@ -20,18 +20,25 @@ def make_fleet(
     drives: int = 6,
     spread: float = 0.02,
     blocks: int = 5,
+    tails: Mapping[str, float] | None = None,
     workloads: Sequence[Workload] = (),
     model: str = MODEL,
     name: str = "nvme0n1",
 ) -> list[ExperimentRecord]:
-    """One experiment on each drive; `effects` are the logarithms of the schedulers' mean speeds."""
+    """One experiment on each drive.
+
+    `effects` are the logarithms of the schedulers' mean speeds, `tails` factors on their spread of latencies.
+    """
     records = []
     for number in range(drives):
         generator = np.random.default_rng([number, 7])
         own = {label: effect + generator.normal(0, spread) for label, effect in effects.items()}
         record = make_experiment(
             make_spec(tuple(effects), workloads, blocks=blocks, seed=number + 1),
-            behaviours={label: SchedulerBehaviour(speed=math.exp(log)) for label, log in own.items()},
+            behaviours={
+                label: SchedulerBehaviour(speed=math.exp(log), tail=(tails or {}).get(label, 1.0))
+                for label, log in own.items()
+            },
         )
         records.append(on_drive(record, number, model=model, name=name))
     return records

@@ -13,12 +13,14 @@ import pytest
 from blklab.cli import run
 from blklab.cli.apply import resolve_fleet, resolve_run
 from blklab.errors import RefusedError, UnknownNameError, UsageError
+from blklab.linux.cgroups.hierarchy import find_hierarchy
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.records.samples import DiskDescription
 from blklab.records.store import Store
 from blklab.spec.drive_classes import DriveClass
+from blklab.spec.goals import parse_goal
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     make_choice,
@@ -339,6 +341,68 @@ def test_the_verdict_of_a_fleet_names_scheduler_and_evidence(
     monkeypatch.setattr("blklab.linux.apply.class_rule.class_of", lambda _: DriveClass(model="OTHER"))
     with pytest.raises(UnknownNameError, match="no stored run tested drives of model OTHER"):
         resolve_fleet(str(disk.dev_path), url, force=False)
+
+
+def test_a_goal_can_turn_the_verdict_of_a_fleet(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("blklab.linux.apply.class_rule.class_of", lambda _: DriveClass(model="EXAMPLE*"))
+    url = str(tmp_path / "runs.sqlite")
+    with Store.opened(url) as store:
+        for record in make_fleet({"none": 0.0, "bfq": 0.15}, tails={"bfq": 3.0}):
+            store.begin(record)
+            store.add_samples(record.run_id, record.samples)
+    assert resolve_fleet(str(disk.dev_path), url, force=False)[0].name == "bfq"
+    choice, evidence = resolve_fleet(
+        str(disk.dev_path), url, force=False, goal=parse_goal("iops=0.1,latency_p99=0.9")
+    )
+    assert choice.name == "none"
+    assert any("for the goal iops=0.1,latency_p99=0.9: none" in line for line in evidence)
+    asked = ["apply", "fleet", "--device", str(disk.dev_path), "--store", url, "--dry-run", "--now-only"]
+    assert run([*asked, "--goal", "iops=0.1,latency_p99=0.9"]) == 0
+    commands = capsys.readouterr().out.splitlines()
+    assert commands == [f"echo none > {disk.sys_path}/queue/scheduler"]
+    assert run([*asked, "--goal", "speed"]) == 2
+    assert "there is no goal 'speed'" in capsys.readouterr().err
+
+
+def test_what_belongs_to_units_is_left_to_the_person(disk: Disk, capsys: pytest.CaptureFixture[str]) -> None:
+    choice = "bfq:slice_idle=0:batch/io.bfq.weight=500"
+    asked = ["apply", choice, "--device", str(disk.dev_path), "--dry-run", "--now-only"]
+    assert run(asked) == 0
+    said = capsys.readouterr()
+    assert [line for line in said.out.splitlines() if "batch" in line or "weight" in line] == []
+    assert f"echo 0 > {disk.sys_path}/queue/iosched/slice_idle" in said.out
+    assert "the group 'batch' stands for: systemctl set-property UNIT IOWeight=4500" in " ".join(
+        said.err.split()
+    )
+    assert run([*asked, "--unit", "batch=backup.service", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["tunables"] == {"slice_idle": "0"}
+    assert document["left_to_units"] == ["systemctl set-property backup.service IOWeight=4500"]
+    assert run([*asked, "--unit", "other=backup.service"]) == 2
+    assert "sets nothing of the group 'other'" in capsys.readouterr().err
+
+
+def test_io_cost_is_applied_or_refused_with_the_reason(
+    disk: Disk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choice = "none:/io.cost.qos.enable=1:/io.cost.qos.min=50"
+    code = run(["apply", choice, "--device", str(disk.dev_path), "--dry-run", "--now-only"])
+    said = capsys.readouterr()
+    hierarchy = find_hierarchy()
+    if hierarchy.version == 1:
+        assert code == 2
+        assert "no io.cost.qos under cgroup v1" in said.err
+    else:
+        number = disk.device_number
+        assert f"echo '{number} enable=1 min=50' > {hierarchy.root}/io.cost.qos" in said.out.splitlines()
+
+
+def test_a_goal_goes_with_a_fleet_only(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["bfq", "--device", "/dev/loop0"], ["latest"], ["--undo", "--device", "/dev/loop0"]):
+        assert run(["apply", *arguments, "--goal", "latency"]) == 2
+        assert "--goal goes with fleet" in capsys.readouterr().err
 
 
 def test_a_run_on_a_model_has_no_disk(tmp_path: Path) -> None:

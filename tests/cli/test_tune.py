@@ -47,6 +47,56 @@ def test_a_dry_run_lists_the_space_and_tries_nothing(capsys: pytest.CaptureFixtu
     ]
 
 
+def _in_groups(folder: Path) -> str:
+    path = folder / "groups.fio"
+    path.write_text(
+        JOB.replace("[reader]", "[reader]\ncgroup=front").replace("[writer]", "[writer]\ncgroup=back")
+    )
+    return str(path)
+
+
+def test_a_dry_run_lists_the_settings_of_groups(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    asked = ["tune", "sim:ssd-sata", "-w", _in_groups(tmp_path), "-s", "none,bfq", "--vary", "io.bfq.weight"]
+    assert run([*asked, "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "9 candidates, searched on sim:ssd-sata",
+        "none",
+        "bfq",
+        "  back/io.bfq.weight: 10 20 50 default 200 300 500 1000",
+    ]
+
+
+def test_a_tuning_of_groups_from_search_to_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    arguments = [
+        "sim:ssd-sata",
+        "-w",
+        _in_groups(tmp_path),
+        "-s",
+        "none",
+        "--vary",
+        "io.max,/io.cost.qos.max",
+    ]
+    document = json_of(capsys, "tune", *arguments, "--trials", "20", "-n", "3", "--html", str(page), "-q")
+    assert document["candidates"] == 5 * 7
+    choice = document["recommendation"]["choice"]
+    assert "back/io.max.wbps=" in choice or "/io.cost.qos.enable=1" in choice
+    assert choice in page.read_text()
+    assert run(["compare", *arguments[:3], "-s", f"none,{choice}", "-n", "2", "-q"]) == 0
+    assert f"{choice} is best" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("vary", "said"),
+    [("io.max", "no job of the load is in a control group"), ("/io.cost.qos.min", "no job of the load")],
+)
+def test_groups_that_the_load_lacks(
+    vary: str, said: str, capsys: pytest.CaptureFixture[str], job: str
+) -> None:
+    assert run(["tune", "sim:ssd-sata", "-w", job, "--vary", vary, "--dry-run"]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -150,13 +150,12 @@ def test_a_candidate_is_reduced_to_what_it_needs(tmp_path: Path) -> None:
         (trial,) = model.begin([chosen("mq-deadline", {"async_depth": "16"} | busy)])
         for block in range(4):
             model.run_block([trial], block)
-        reduced = simplified(trial, model, margin=0.02)
+        reduced = simplified(trial, prepared.space, model, margin=0.02)
         assert reduced.choice.tunables.items() < trial.choice.tunables.items()
         assert reduced.score(model.dimensions) > trial.score(model.dimensions) - 0.02
         assert not {"read_expire", "front_merges"} & reduced.choice.tunables.keys()
-        assert [one.choice for one in finalists([trial], model, prepared.target.default, margin=0.02)] == [
-            reduced.choice
-        ]
+        last = finalists([trial], prepared.space, model, prepared.target.default, margin=0.02)
+        assert [one.choice for one in last] == [reduced.choice]
 
 
 def test_what_the_model_refuses_is_told_and_left_out(tmp_path: Path) -> None:

@@ -139,6 +139,40 @@ def test_names_that_lead_elsewhere_are_refused(raw: LoopDevice, groups: dict[str
         session.check([], [work(READ)])
 
 
+def test_a_weight_of_a_choice_is_in_force_with_it_and_taken_back(
+    raw: LoopDevice, hierarchy: Hierarchy
+) -> None:
+    two = work("\n".join(line for line in TWO.splitlines() if "cgroup_weight" not in line))
+    weight = "blkio.bfq.weight" if hierarchy.version == 1 else "io.bfq.weight"
+    plain = "bfq:low_latency=0"
+    heavy = f"{plain}:heavy/{weight}=300"
+    with opened(raw.device) as session:
+        assert weight in session.group_attributes()
+        session.check(parse_scheduler_choices([plain, heavy]), [two])
+        assert "control groups change between runs only" in str(session.unswitchable(two))
+        path = hierarchy.root / f"blklab-{RUN_ID}" / "heavy" / weight
+        assert path.read_text().split()[-1] == "100"
+        sample = session.run(cell(heavy, two))
+        assert sample.status == "ok", sample.error
+        assert sample.settings[f"cgroup/heavy/{weight}"].endswith("300")
+        sample = session.run(cell(plain, two))
+        assert sample.status == "ok", sample.error
+        assert path.read_text().split()[-1] == "100"
+        assert f"echo 300 > {path}" in session.commands(cell(heavy, two))
+        assert f"echo 300 > {path}" not in session.commands(cell(plain, two))
+
+
+def test_io_cost_of_a_choice_needs_cgroup_v2(raw: LoopDevice, v1: Path) -> None:
+    choices = parse_scheduler_choices("none,none:/io.cost.qos.enable=1")
+    with (
+        opened(raw.device) as session,
+        pytest.raises(TunableError, match=r"no io\.cost\.qos under cgroup v1") as caught,
+    ):
+        session.check(choices, [work(READ)])
+    assert "belongs to cgroup v2" in (caught.value.hint or "")
+    raw.assert_unchanged()
+
+
 def test_a_scheduler_that_ignores_weights_is_pointed_out(raw: LoopDevice, hierarchy: Hierarchy) -> None:
     with opened(raw.device) as session:
         warnings = session.check(parse_scheduler_choices("bfq,kyber,none"), [work(TWO)])

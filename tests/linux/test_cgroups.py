@@ -14,8 +14,13 @@ from typing import cast
 import pytest
 
 from blklab.errors import JobFileError, RequirementError, TunableError, UsageError
+from blklab.linux.apply import cost_parameters as cost
+from blklab.linux.apply.identity import Identity
+from blklab.linux.apply.record import load_record, save_record
+from blklab.linux.cgroups import choice_settings
 from blklab.linux.cgroups import run_cgroups as cgroups
-from blklab.linux.cgroups.hierarchy import Hierarchy, find_hierarchy
+from blklab.linux.cgroups.choice_settings import ChoiceSettings
+from blklab.linux.cgroups.hierarchy import Hierarchy, find_hierarchy, offered_attributes
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import (
     device_numbers,
@@ -27,6 +32,8 @@ from blklab.linux.cgroups.settings import (
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal import undo as journal_undo
 from blklab.linux.journal.journal import Journal
+from blklab.linux.queue.snapshot import QueueSnapshot
+from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.workloads import Workload, parse_workload
 
 CHILD_FILES = ("io.weight", "io.bfq.weight", "io.max", "cgroup.procs", "cgroup.subtree_control")
@@ -87,7 +94,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hierarchy:
     for name in ("io.cost.qos", "io.cost.model", "cgroup.subtree_control"):
         (tmp_path / name).write_text("")
     (tmp_path / "cgroup.controllers").write_text("cpu io memory\n")
-    monkeypatch.setattr(cgroups, "write_once", kernel_like(as_linux_shows))
+    for module in (cgroups, choice_settings):
+        monkeypatch.setattr(module, "write_once", kernel_like(as_linux_shows))
     return Hierarchy(2, tmp_path)
 
 
@@ -279,3 +287,114 @@ def test_the_hierarchy_is_found(tmp_path: Path, lines: str, expected: int | None
             find_hierarchy(tmp_path)
     else:
         assert find_hierarchy(tmp_path).version == expected
+
+
+def test_a_choice_s_settings_come_and_go(tree: Hierarchy) -> None:
+    groups = RunCgroups(tree, "test")
+    journal = TreeJournal()
+    conditions = {"batch": {"io.weight": "200"}}
+    groups.create(cast("Journal", journal), ["batch"], wanted_settings(2, conditions, (), DISKS[:1]))
+    weight, limit = groups.folder("batch") / "io.weight", groups.folder("batch") / "io.max"
+    qos = tree.root / "io.cost.qos"
+    qos.write_text("")
+    settings = ChoiceSettings(groups, conditions, DISKS[:1])
+    light = parse_scheduler_choice("none:batch/io.weight=50:batch/io.max.rbps=5:/io.cost.qos.enable=1")
+    settings.protect([light, light], cast("Journal", journal))
+    assert journal.protected["io.cost.qos"] == ["254:0 enable=0 ctrl=auto"]
+    settings.apply(light)
+    assert "50" in weight.read_text()
+    assert "rbps=5" in limit.read_text()
+    assert "enable=1" in qos.read_text()
+    assert [one.attribute for one in settings.in_force] == ["io.weight", "io.max", "io.cost.qos"]
+    settings.apply(parse_scheduler_choice("bfq"))
+    assert "200" in weight.read_text()
+    assert "rbps=max" in limit.read_text()
+    assert "enable=0" in qos.read_text()
+    assert settings.in_force == []
+
+
+def test_a_refused_choice_leaves_the_groups_as_they_were(tree: Hierarchy) -> None:
+    groups = RunCgroups(tree, "test")
+    conditions = {"batch": {"io.weight": "200"}}
+    groups.create(cast("Journal", TreeJournal()), ["batch"], wanted_settings(2, conditions, (), DISKS[:1]))
+    settings = ChoiceSettings(groups, conditions, DISKS[:1])
+    with pytest.raises(TunableError, match=r"no io\.nonsense under cgroup v2"):
+        settings.apply(parse_scheduler_choice("none:batch/io.weight=50:batch/io.nonsense=5"))
+    assert "200" in (groups.folder("batch") / "io.weight").read_text()
+
+
+def test_groups_show_what_the_kernel_offers(tmp_path: Path) -> None:
+    (tmp_path / "io.cost.qos").write_text("")
+    assert offered_attributes(Hierarchy(2, tmp_path)) == {
+        "io.cost.qos",
+        "io.max",
+        "io.weight",
+        "io.bfq.weight",
+    }
+    child = tmp_path / "system.slice"
+    child.mkdir()
+    for name in ("io.max", "io.weight", "memory.max"):
+        (child / name).write_text("")
+    assert offered_attributes(Hierarchy(2, tmp_path)) == {"io.cost.qos", "io.max", "io.weight"}
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    assert offered_attributes(Hierarchy(2, bare)) == {"io.max", "io.bfq.weight"}
+    assert offered_attributes(Hierarchy(1, bare)) == set()
+    (bare / "blkio.bfq.io_serviced").write_text("")
+    assert offered_attributes(Hierarchy(1, bare)) == {"blkio.bfq.io_serviced", "blkio.bfq.weight"}
+
+
+COST = parse_scheduler_choice("none:batch/io.weight=50:/io.cost.qos.enable=1:/io.cost.qos.rlat=7")
+
+
+def test_io_cost_of_a_disk_is_set_recorded_and_taken_back(
+    tree: Hierarchy, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "find_hierarchy", lambda: tree)
+    monkeypatch.setattr(cost, "write_once", kernel_like(as_linux_shows))
+    qos = tree.root / "io.cost.qos"
+    assert cost.cost_parameters(DISKS[0], parse_scheduler_choice("bfq:batch/io.weight=5")) is None
+    parameters = cost.cost_parameters(DISKS[0], COST)
+    assert parameters is not None
+    assert parameters.commands == [f"echo '254:0 enable=1 rlat=7' > {qos}"]
+    journal = TreeJournal()
+    undo = parameters.write(cast("Journal", journal))
+    assert "enable=1 rlat=7" in qos.read_text()
+    assert journal.protected["io.cost.qos"] == ["254:0 enable=0 ctrl=auto"]
+    identity = Identity((("KERNEL", "vda"),), "the name vda")
+
+    def recorded(writes: list[tuple[Path, str]]) -> None:
+        save_record(
+            identity,
+            DISKS[0],
+            COST.canonical,
+            QueueSnapshot("bfq", {}),
+            brought=(),
+            rule_path=None,
+            rule_text=None,
+            former_groups=writes,
+        )
+
+    recorded(undo)
+    # Applied again with another value: what was there before both stays on record.
+    again = parameters.write(cast("Journal", TreeJournal()))
+    assert again != undo
+    recorded(again)
+    applied = load_record(identity)
+    assert applied is not None
+    assert applied.former_groups == tuple(undo) == ((qos, "254:0 enable=0 ctrl=auto"),)
+    cost.restore_cost(applied.former_groups)
+    assert "enable=0" in qos.read_text()
+
+
+def test_io_cost_needs_a_kernel_and_a_version_that_have_it(
+    tree: Hierarchy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "find_hierarchy", lambda: Hierarchy(1, tree.root))
+    with pytest.raises(TunableError, match=r"no io\.cost\.qos under cgroup v1"):
+        cost.cost_parameters(DISKS[0], COST)
+    (tree.root / "io.cost.qos").unlink()
+    monkeypatch.setattr(cost, "find_hierarchy", lambda: tree)
+    with pytest.raises(TunableError, match=r"no io\.cost\.qos under cgroup v2") as error:
+        cost.cost_parameters(DISKS[0], COST)
+    assert "CONFIG_BLK_CGROUP_IOCOST" in str(error.value.hint)

@@ -273,3 +273,14 @@ def test_files_that_cannot_be_read_are_no_obstacle(machine: Machine) -> None:
     machine.file("usr/sbin/tlp", "")
     machine.tuned("elevator=kyber\n[disk\n")
     assert machine.found() == []
+
+
+def test_systemds_own_parameters_of_io_cost_come_later(machine: Machine) -> None:
+    machine.file(
+        "usr/lib/udev/rules.d/90-iocost.rules",
+        'SUBSYSTEM=="block", ENV{IOCOST_SOLUTIONS}!="", RUN{program}+="iocost apply $env{DEVNAME}"\n',
+    )
+    assert machine.found("bfq") == []
+    (found,) = machine.found("bfq:/io.cost.qos.enable=1")
+    assert "runs a program that sets io.cost (iocost apply" in found
+    assert machine.found("bfq:batch/io.weight=50") == []

@@ -8,10 +8,10 @@ from blklab.errors import SpecError, UnknownNameError, UsageError
 from blklab.quantities.units import exact_duration
 from blklab.spec.changes import Change, GroupChange, PriorityChange, SchedulerChange
 from blklab.spec.experiment import Conditions
+from blklab.spec.group_settings import ROOT_GROUP
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Workload
 
-_ROOT_GROUP = "/"
 NOT_SWITCHED = "settings change while its load runs, so that its slots would not be alike"
 """The reason why schedulers do not take turns within a load with planned changes."""
 
@@ -77,7 +77,7 @@ def _check_change(change: Change, conditions: Conditions, workload: Workload, en
         )
     if isinstance(change, PriorityChange):
         _check_name(change, "job", change.job, workload, (job.name for job in workload.jobs))
-    elif isinstance(change, GroupChange) and change.group != _ROOT_GROUP:
+    elif isinstance(change, GroupChange) and change.group != ROOT_GROUP:
         joined = [job.cgroup for job in workload.jobs if job.cgroup is not None]
         _check_name(change, "control group", change.group, workload, [*conditions.cgroups, *joined])
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
+from blklab.backends.group_choices import CHANGES_GROUPS, change_groups, check_group_choices
 from blklab.backends.host_changes import (
     HostChanges,
     await_command,
@@ -25,7 +26,8 @@ from blklab.backends.host_stretch import load_ns, slot_samples, stretch_window_m
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
 from blklab.errors import DeviceVanishedError
-from blklab.linux.cgroups.hierarchy import find_hierarchy
+from blklab.linux.cgroups.choice_settings import ChoiceSettings
+from blklab.linux.cgroups.hierarchy import find_hierarchy, offered_attributes
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
 from blklab.linux.disks.disk import Disk, read_disk
@@ -120,6 +122,9 @@ class HostSession:
         self._grace_periods = GracePeriods()
         self._groups: RunCgroups | None = None
         self._group_settings: list[CgroupSetting] = []
+        self._choice_settings: ChoiceSettings | None = None
+        self._changes_groups = False
+        """Whether a choice that was checked brings settings of control groups."""
         self._work_folder: Path | None = None
         self._preconditioned = False
         self._command_runs = CommandRuns(
@@ -143,6 +148,8 @@ class HostSession:
         # As described, since in a dry run the loop device may not exist yet.
         if not all(disk.schedulers for disk in self._target.disks):
             return "a disk of the target has no scheduler to switch"
+        if self._changes_groups:
+            return CHANGES_GROUPS
         return unswitchable_workload(workload, self._options)
 
     def run_stretch(self, stretch: Stretch) -> list[RunSample]:
@@ -200,10 +207,16 @@ class HostSession:
             self._restore_queues()
         return settings_of_disk(settings, self._leaves[0].name)
 
+    def group_attributes(self) -> frozenset[str]:
+        """Those of the mounted hierarchy with the I/O controller."""
+        return offered_attributes(find_hierarchy())
+
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Tries every job file, control group, scheduler and setting once, and restores the queues."""
         warnings = self._command_runs.check(workloads, precondition=self._options.precondition)
         self._check_changes(choices, workloads)
+        check_group_choices(self._options, choices, workloads)
+        self._changes_groups = change_groups(choices)
         self._space.check(self._fio_loads(workloads))
         if self._options.precondition:
             check_precondition(self._space, self._target.details)
@@ -212,16 +225,19 @@ class HostSession:
                 check_replay(workload)
                 continue
             check_job_file(self._fio, workload, self._job_file(workload, seed=0))
-        self._create_groups([*_job_files(workloads), *loads_beside(workloads)])
+        self._create_groups([*_job_files(workloads), *loads_beside(workloads)], choices)
         try:
             self._settings.learn(choices)
             for choice in choices:
+                self._apply_groups(choice)
                 self._settings.apply(choice)
                 if self._options.changes:
                     self._changes(choice).try_all()
                     self._restore_queues()
         finally:
             self._restore_queues()
+            if self._choice_settings is not None:
+                self._choice_settings.undo()
         loads = [*_job_files(workloads), *loads_beside(workloads)]
         warnings += self._settings.notes()
         return [*notes_on(loads), *numa_warnings(loads), *self._warnings(choices, loads), *warnings]
@@ -272,6 +288,7 @@ class HostSession:
         if changes is not None:
             # The run before has left its last settings.
             self._restore_queues()
+        self._apply_groups(cell.scheduler)
         settings = self._settings.apply(cell.scheduler)
         of_groups = self._settings_of_groups()
         self._monitor.events = None
@@ -438,10 +455,11 @@ class HostSession:
         loads = self._fio_loads([workload])
         lines = self._space.commands(loads)
         names = group_names(self._options.cgroups, loads)
-        if names or self._options.cgroups:
+        if names or self._options.cgroups or choice.of_groups:
             hierarchy = find_hierarchy()
             groups = RunCgroups(hierarchy, self._options.run_id)
-            wanted = wanted_settings(hierarchy.version, self._options.cgroups, loads, self._leaves)
+            settings = choice.groups_over(self._options.cgroups)
+            wanted = wanted_settings(hierarchy.version, settings, loads, self._leaves)
             lines += groups.commands(names, wanted)
         lines += self._settings.commands(choice, self._target.schedulers)
         if workload.command is None:
@@ -495,12 +513,20 @@ class HostSession:
         """The test files' directory, relative to fio's working directory; None for devices."""
         return None if self._space.folder is None else DATA_LINK
 
-    def _create_groups(self, workloads: Sequence[Workload]) -> None:
-        """Creates all control groups at once, on the first call with workloads that need any."""
+    def _create_groups(self, workloads: Sequence[Workload], choices: Sequence[SchedulerChoice] = ()) -> None:
+        """Creates all control groups at once, on the first call with workloads that need any.
+
+        What choices change in the root group is recorded on each call.
+        """
         names = group_names(self._options.cgroups, workloads)
         changed = any(isinstance(change, GroupChange) for change in self._options.changes)
-        if self._groups is not None or not (names or self._options.cgroups or changed):
-            return
+        needed = bool(names or self._options.cgroups or changed or change_groups(choices))
+        if self._groups is None and needed:
+            self._make_groups(names, workloads)
+        if self._choice_settings is not None:
+            self._choice_settings.protect(choices, self._journal)
+
+    def _make_groups(self, names: Sequence[str], workloads: Sequence[Workload]) -> None:
         hierarchy = find_hierarchy()
         settings = wanted_settings(hierarchy.version, self._options.cgroups, workloads, self._leaves)
         groups = RunCgroups(hierarchy, self._options.run_id)
@@ -508,10 +534,18 @@ class HostSession:
         for later in settings_of_groups(self._options.changes, hierarchy.version, self._leaves).values():
             groups.protect_root(self._journal, later)
         self._groups, self._group_settings = groups, settings
+        self._choice_settings = ChoiceSettings(groups, self._options.cgroups, self._leaves)
+
+    def _apply_groups(self, choice: SchedulerChoice) -> None:
+        """Makes the settings of control groups that a choice brings."""
+        if self._choice_settings is not None:
+            self._choice_settings.apply(choice)
 
     def _settings_of_groups(self) -> dict[str, str]:
         """The settings of control groups as read back; empty if there are none."""
-        return {} if self._groups is None else self._groups.read_back(self._group_settings)
+        if self._groups is None or self._choice_settings is None:
+            return {}
+        return self._groups.read_back([*self._group_settings, *self._choice_settings.in_force])
 
     def _ready_work_folder(self) -> Path:
         if self._work_folder is None:
@@ -540,9 +574,12 @@ class HostSession:
         warnings = []
         attributes = [setting.attribute for setting in self._group_settings]
         attributes += [one.attribute for one in self._options.changes if isinstance(one, GroupChange)]
+        attributes += [name for choice in choices for name in choice.of_groups]
         has_weights = any("weight" in attribute for attribute in attributes)
         ignoring = [
-            choice.label for choice in choices if not honors_weights(choice.name, self._options.cgroups)
+            choice.label
+            for choice in choices
+            if not honors_weights(choice.name, choice.groups_over(self._options.cgroups))
         ]
         if has_weights and ignoring:
             warnings.append(f"control group weights have no effect under {', '.join(ignoring)}")

@@ -56,6 +56,13 @@ class Session(Protocol):
             BlklabError: if the target does not offer the scheduler.
         """
 
+    def group_attributes(self) -> frozenset[str]:
+        """Attributes of control groups that choices may set on this target, such as ``io.max``.
+
+        Raises:
+            RequirementError: if there are no control groups with the I/O controller.
+        """
+
     @property
     def parallel(self) -> int:
         """How many runs may be under way at once without affecting each other's results; 1 on real disks.

@@ -16,6 +16,7 @@ from typing import Any
 from blklab import _core
 from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
+from blklab.backends.group_choices import CHANGES_GROUPS, OF_VERSION_2, change_groups, check_group_choices
 from blklab.backends.model_changes import changes_request, with_changes
 from blklab.backends.model_stretch import CHANGES_QUEUE, stretch_request, stretch_samples
 from blklab.backends.modelled_device import (
@@ -106,6 +107,8 @@ class SimSession:
         """Of the schedulers that were checked."""
         self._changes_queue = False
         """Whether one of these has attributes of the queue of its own."""
+        self._changes_groups = False
+        """Whether one of these has settings of control groups of its own."""
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
         """The modelled scheduler's tunables, and the queue's attributes, on this device."""
@@ -113,10 +116,16 @@ class SimSession:
         facts = check_with_core(request)
         return {name: str(value) for name, value in (facts["queue"] | facts["tunables"]).items()}
 
+    def group_attributes(self) -> frozenset[str]:
+        """Those of cgroup v2, and bfq's weight under v1."""
+        return OF_VERSION_2 | {"blkio.bfq.weight"}
+
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Checks every scheduler, tunable, queue attribute and job without simulating anything."""
         self._families = {_family(choice.name) for choice in choices}
         self._changes_queue = any(choice.queue for choice in choices)
+        self._changes_groups = change_groups(choices)
+        check_group_choices(self._options, choices, workloads)
         check_changes(self._options, choices, workloads, self._length_ns)
         for workload in workloads:
             workload.refuse_host_only("the simulator", "leave it out, or test on this machine's disk")
@@ -181,6 +190,8 @@ class SimSession:
             return reason
         if self._changes_queue:
             return CHANGES_QUEUE
+        if self._changes_groups:
+            return CHANGES_GROUPS
         if len(self._families) > 1:
             return "no kernel has legacy and multi-queue schedulers at once"
         return None
@@ -231,7 +242,7 @@ class SimSession:
         queue = "".join(f" --queue {key}={value}" for key, value in attributes.items())
         groups = "".join(
             f" --cgroup {shlex.quote(f'{group}:{key}={value}')}"
-            for group, settings in self._options.cgroups.items()
+            for group, settings in choice.groups_over(self._options.cgroups).items()
             for key, value in settings.items()
         )
         machine = f" --machine {shlex.quote(self._options.machine.source)}" if self._options.machine else ""
@@ -249,7 +260,7 @@ class SimSession:
             "scheduler": choice.name,
             "tunables": choice.iosched,
             "queue": self._options.queue | choice.queue,
-            "cgroups": self._options.cgroups,
+            "cgroups": choice.groups_over(self._options.cgroups),
             "jobs": {"text": workload.text, "source": workload.source},
             "runtime_ns": self._options.runtime_ns,
             "seed": seed,

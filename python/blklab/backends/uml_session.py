@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
+from blklab.backends.group_choices import CHANGES_GROUPS, OF_VERSION_2, change_groups, check_group_choices
 from blklab.backends.model_changes import changes_request, trial_request, with_changes
 from blklab.backends.model_stretch import CHANGES_QUEUE, stretch_request, stretch_samples
 from blklab.backends.modelled_device import check_with_core
@@ -100,6 +101,8 @@ class UmlSession:
         self._guest_commands = commands
         self._changes_queue = False
         """Whether a scheduler that was checked has attributes of the queue of its own."""
+        self._changes_groups = False
+        """Whether a scheduler that was checked has settings of control groups of its own."""
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
         """The tunables and attributes that a guest's kernel reports; None in a dry run, which boots none."""
@@ -111,6 +114,10 @@ class UmlSession:
             raise RunFailedError(f"the tunables of {choice.without_label} cannot be read: {sample.error}")
         return settings_of_disk(sample.settings, self.target.disks[0].name)
 
+    def group_attributes(self) -> frozenset[str]:
+        """Those of cgroup v2, which guests mount; an old kernel refuses those that it lacks."""
+        return OF_VERSION_2
+
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Checks kernels, schedulers and jobs, and tries the settings in a guest.
 
@@ -119,6 +126,8 @@ class UmlSession:
         for choice in choices:
             self._kernel_of(choice).require_scheduler(choice.name)
         self._changes_queue = any(choice.queue for choice in choices)
+        self._changes_groups = change_groups(choices)
+        check_group_choices(self._options, choices, workloads)
         notes = clock_warnings(list(self._kernels.values()), self._options.guest) + remarks_on(workloads)
         notes += processor_notes(self._options.machine, list(self._kernels.values()), self._options.guest)
         notes += self._guest_commands.check(workloads, list(self._kernels.values()))
@@ -222,6 +231,8 @@ class UmlSession:
             return reason
         if self._changes_queue:
             return CHANGES_QUEUE
+        if self._changes_groups:
+            return CHANGES_GROUPS
         if len(self._kernels) > 1:
             return "the schedulers are those of different kernels"
         if self._options.guest.generator == "fio":
@@ -336,7 +347,7 @@ class UmlSession:
             "scheduler": cell.scheduler.name,
             "tunables": cell.scheduler.iosched,
             "queue": self._options.queue | cell.scheduler.queue,
-            "cgroups": self._options.cgroups,
+            "cgroups": cell.scheduler.groups_over(self._options.cgroups),
             "jobs": _jobs(cell.workload),
             **({} if command is None else {"command": command}),
             "runtime_ns": self._runtime_ns(cell.workload),

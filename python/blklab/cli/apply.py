@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +12,9 @@ import click
 from blklab.cli.options import json_option, store_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import RefusedError, UsageError
+from blklab.linux.apply.unit_settings import parse_units, unit_commands
 from blklab.linux.machine.requirements import require_linux, require_root
+from blklab.spec.goals import GRAMMAR_HINT, Goal, parse_goal
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 from blklab.spec.targets import PathTarget
 
@@ -119,7 +121,21 @@ def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool)
     is_flag=True,
     help="Let the rule match all drives of the disk's model, and set those of this machine now.",
 )
+@click.option(
+    "--goal",
+    "goal_text",
+    metavar="GOAL",
+    help=f"With fleet: decide by a goal over all workloads: {GRAMMAR_HINT}.",
+)
 @click.option("--undo", "undo_it", is_flag=True, help="Restore the former setting and remove the udev rule.")
+@click.option(
+    "--unit",
+    "unit_texts",
+    metavar="GROUP=UNIT",
+    multiple=True,
+    help="The unit of systemd that a control group of the load stands for, such as batch=backup.service; "
+    "weights and limits are printed as its properties. Repeatable.",
+)
 @click.option("--now-only", is_flag=True, help="Change it until the next boot only: write no udev rule.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written; change nothing.")
 @click.option(
@@ -134,6 +150,8 @@ def command(
     what: str | None,
     device: str | None,
     for_model: bool,
+    goal_text: str | None,
+    unit_texts: tuple[str, ...],
     undo_it: bool,
     now_only: bool,
     dry_run: bool,
@@ -146,8 +164,17 @@ def command(
     With RUN, set the scheduler that a stored comparison found best; with fleet, the one that `blklab fleet`
     finds best for the disk's model. All disks beneath a path get the same scheduler. --undo restores the
     former setting.
+
+    Parameters of io.cost are set like tunables. Weights and limits of control groups belong to units of
+    systemd: the commands that set them are printed, not run.
     """
     require_linux("setting a scheduler")
+    if goal_text is not None and (undo_it or what != FLEET):
+        raise UsageError(
+            "--goal goes with fleet: a run has the goal that it was made with",
+            hint="`blklab report RUN --goal latency` decides a stored run anew",
+        )
+    goal = None if goal_text is None else parse_goal(goal_text)
     if undo_it:
         if what is not None:
             raise UsageError("--undo takes no scheduler", hint="name the disk with --device")
@@ -158,6 +185,7 @@ def command(
     if what is None:
         raise UsageError("name a run or a scheduler", hint="blklab apply mq-deadline --device /dev/sda")
     evidence: list[str] = []
+    units = parse_units(unit_texts)
     if for_model and now_only:
         raise UsageError("--for-model is about the rule, and --now-only writes none", hint="leave one out")
     if what == FLEET:
@@ -165,7 +193,7 @@ def command(
             raise UsageError(
                 "which disk?", hint="blklab apply fleet --device /dev/sda (or a directory on it)"
             )
-        choice, evidence = resolve_fleet(device, store_url, force=force)
+        choice, evidence = resolve_fleet(device, store_url, force=force, goal=goal)
         for_model = not now_only
     elif _RUN_ID.fullmatch(what):
         choice, tested = resolve_run(what, store_url, force)
@@ -185,6 +213,7 @@ def command(
         choice,
         device,
         evidence if for_model else None,
+        units=units,
         permanent=not now_only,
         dry_run=dry_run,
         json_file=json_file,
@@ -199,11 +228,19 @@ def _evidence_of_run(run_id: str, store_url: str | None) -> str:
     return f"Evidence: run {name} on one drive, which does not show how drives of a model differ."
 
 
-def resolve_fleet(device: str, store_url: str | None, *, force: bool) -> tuple[SchedulerChoice, list[str]]:
+def resolve_fleet(
+    device: str, store_url: str | None, *, force: bool, goal: Goal | None = None
+) -> tuple[SchedulerChoice, list[str]]:
     """The scheduler that stored runs on many drives found best for a disk's model, and the evidence.
 
+    Args:
+        device: A disk of the model, or a path on one.
+        store_url: The store of the runs; None for the usual one.
+        force: Whether to accept an undecided or withheld verdict.
+        goal: Decides over all workloads; None for each workload's own metric.
+
     Raises:
-        UnknownNameError: if no such drive was tested.
+        UnknownNameError: if no such drive was tested, or the goal names an unknown metric.
         RefusedError: if the verdict is undecided or withheld.
         UsageError: if the path lies on several disks, or on one without a model.
     """
@@ -216,7 +253,7 @@ def resolve_fleet(device: str, store_url: str | None, *, force: bool) -> tuple[S
     if len(disks) != 1:
         raise UsageError(f"{device} is on {len(disks)} disks", hint="name one of them")
     drive_class = class_of(disks[0])
-    found = fleet_verdict(drive_class, store_url)
+    found = fleet_verdict(drive_class, store_url, goal=goal)
     return recommended(found, drive_class, force=force), evidence_lines(found)
 
 
@@ -225,6 +262,7 @@ def _apply(
     device: str,
     for_model: Sequence[str] | None,
     *,
+    units: Mapping[str, str],
     permanent: bool,
     dry_run: bool,
     json_file: str | None,
@@ -240,6 +278,8 @@ def _apply(
     if permanent:
         require_udev()
     disks = resolve(device).leaves
+    left = [one for disk in disks for one in unit_commands(choice, str(disk.dev_path), units)]
+    choice = choice.for_disk
     if for_model is None:
         plans = [application.plan(disk, choice, permanent=permanent) for disk in disks]
     else:
@@ -248,7 +288,10 @@ def _apply(
     if dry_run:
         remarks += [plan.warning for plan in plans if plan.warning]
     remarks += [str(one) for plan in plans for one in overriders(plan.disk, choice, plan.rule)]
-    _report(_apply_document(plans, choice, remarks, dry_run=dry_run), json_file)
+    remarks += dict.fromkeys(one.text for one in left)
+    document = _apply_document(plans, choice, remarks, dry_run=dry_run)
+    document["left_to_units"] = list(dict.fromkeys(one.command for one in left if one.command is not None))
+    _report(document, json_file)
 
 
 def _plans_for_models(
@@ -312,6 +355,7 @@ def _undo_document(plans: list[UndoPlan], *, dry_run: bool) -> dict[str, Any]:
         "dry_run": dry_run,
         "scheduler": None,
         "tunables": {},
+        "left_to_units": [],
         "disks": [
             {
                 "disk": plan.disk.name,

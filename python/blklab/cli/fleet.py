@@ -16,6 +16,7 @@ from blklab.cli.options import inference_options, json_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.errors import RefusedError, UnknownNameError, UsageError
 from blklab.linux.apply.class_rule import class_rule, tuned_profile
+from blklab.linux.apply.unit_settings import unit_commands
 from blklab.records.store import Store
 from blklab.report.documents.fleet import fleet_document
 from blklab.report.text.fleet import evidence_lines, render_fleet
@@ -148,6 +149,8 @@ def command(
             f"{rule_file}: put it into /etc/udev/rules.d on the hosts of the fleet, or run "
             "`blklab apply fleet --device DEVICE` on each"
         )
+        for left in unit_commands(choice, "DEVICE", {}):
+            print_note(left.text)
     if profile_file is not None:
         write_text(profile_file, tuned_profile(drive_class, choice, evidence_lines(found)))
         folder = Path(profile_file).resolve().parent.name if profile_file != "-" else "NAME"

@@ -23,6 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from blklab.errors import SpecError, UsageError
 from blklab.quantities.units import exact_duration, parse_duration_ns
+from blklab.spec.group_settings import group_settings
 from blklab.spec.schedulers import OF_QUEUE, parse_scheduler_choice
 
 HINT = (
@@ -232,6 +233,14 @@ def _scheduler(at_ns: int, value: str, text: str) -> SchedulerChange:
         raise UsageError(
             f"the change {text!r}: {name} belongs to the queue, not to the scheduler",
             hint=f"give it as a change of its own: '{exact_duration(at_ns)} {name}={choice.queue[name]}'",
+        )
+    for place in group_settings(choice.tunables):
+        written = choice.tunables[place.name]
+        of_key = written if place.key is None else f"{place.key}={written}"
+        raise UsageError(
+            f"the change {text!r}: {place.name} belongs to a control group, not to the scheduler",
+            hint="give it as a change of its own: "
+            f"'{exact_duration(at_ns)} {place.group}: {place.attribute}={of_key}'",
         )
     return SchedulerChange(at_ns=at_ns, scheduler=choice.name, tunables=choice.tunables)
 

@@ -1,7 +1,8 @@
 """A scheduler with its tunables: the grammar ``[LABEL=]NAME[@KERNEL][:TUNABLE=VALUE…]``.
 
 ``bfq`` is bfq as the kernel sets it up; ``bfq:slice_idle=0:low_latency=0`` changes two tunables;
-``none:nr_requests=64`` changes an attribute of the queue while that scheduler is in force;
+``none:nr_requests=64`` changes an attribute of the queue while that scheduler is in force, and
+``bfq:batch/io.bfq.weight=50`` the weight of a control group (`blklab.spec.group_settings`);
 ``calm=bfq:slice_idle=0`` names that variant. Labels keep variants of one scheduler
 apart, and make an A/A test possible: ``first=none,second=none``. ``kyber@patched`` is kyber as the guest
 kernel named ``patched`` has it, for targets that run in a guest kernel.
@@ -10,17 +11,24 @@ kernel named ``patched`` has it, for targets that run in a guest kernel.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel, ConfigDict
 
 from blklab.errors import UsageError
+from blklab.spec.group_settings import (
+    NAME_PATTERN,
+    group_settings,
+    is_group_setting,
+    parse_group_setting,
+    with_group_settings,
+)
 from blklab.spec.queue_attributes import ASYNC_DEPTH, QUEUE_ATTRIBUTES
 
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.+@-]*)=")
 _NAME = re.compile(r"[a-z][a-z0-9_.-]*")
 _KERNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_TUNABLE = re.compile(r"([a-z][a-z0-9_]*)=([^\s:=,]+)")
+_TUNABLE = re.compile(rf"([a-z][a-z0-9_]*|{NAME_PATTERN})=([^\s:=,]+)")
 
 OF_QUEUE = tuple(name for name in QUEUE_ATTRIBUTES if name != ASYNC_DEPTH)
 """`async_depth` counts as a scheduler's tunable, which it was first."""
@@ -36,9 +44,10 @@ class SchedulerChoice(BaseModel):
     name: str
     """The kernel's name: none, mq-deadline, kyber, bfq …"""
     tunables: dict[str, str] = {}
-    """Changed tunables and attributes of the queue, in the kernel's own names and units.
+    """Changed tunables, attributes of the queue and settings of control groups, in the kernel's own names and
+    units.
 
-    The others stay at the kernel's default.
+    The others stay at the kernel's default, or as the experiment's conditions have them.
     """
     label: str
     """Its name in reports; unique within an experiment."""
@@ -65,7 +74,37 @@ class SchedulerChoice(BaseModel):
     @property
     def iosched(self) -> dict[str, str]:
         """Those of `tunables` that are the scheduler's own (``queue/iosched/…``)."""
-        return {name: value for name, value in self.tunables.items() if name not in OF_QUEUE}
+        return {
+            name: value
+            for name, value in self.tunables.items()
+            if name not in OF_QUEUE and not is_group_setting(name)
+        }
+
+    @property
+    def of_groups(self) -> dict[str, str]:
+        """Those of `tunables` that are settings of control groups, by their names in the grammar."""
+        return {name: value for name, value in self.tunables.items() if is_group_setting(name)}
+
+    def groups_over(self, groups: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+        """The attributes of control groups while it is in force, by group and attribute.
+
+        Args:
+            groups: Those of the experiment's conditions, which it changes.
+        """
+        return with_group_settings(groups, self.of_groups)
+
+    @property
+    def for_disk(self) -> SchedulerChoice:
+        """The choice without what belongs to groups of processes: all that can be set for a disk."""
+        kept = {
+            name: value
+            for name, value in self.tunables.items()
+            if not is_group_setting(name) or parse_group_setting(name).is_of_disk
+        }
+        if kept == self.tunables:
+            return self
+        bare = self.model_copy(update={"tunables": kept})
+        return bare.model_copy(update={"label": bare.without_label})
 
     def on_kernel(self, kernel: str) -> SchedulerChoice:
         """The same choice on a guest kernel, under a label that says so; one that names a kernel keeps it."""
@@ -104,6 +143,7 @@ def parse_scheduler_choice(text: str) -> SchedulerChoice:
         if parsed[1] in tunables:
             raise UsageError(f"{text!r} sets {parsed[1]} twice")
         tunables[parsed[1]] = parsed[2]
+    group_settings(tunables)  # refuses names that no file has
     return SchedulerChoice(name=name, tunables=tunables, label=label or rest, kernel=kernel or None)
 
 

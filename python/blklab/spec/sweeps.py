@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from blklab.errors import SpecError, TunableError
+from blklab.spec.group_settings import is_group_setting
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 
 MOST_CELLS = 64
@@ -74,6 +75,12 @@ def parse_sweep(text: str) -> Sweep:
         values = [value.strip() for value in listed.split(",")]
         if not (separator and all(values)):
             raise SpecError(f"sweep: {setting!r} in {text!r} is not TUNABLE=VALUE,VALUE…", hint=GRAMMAR_HINT)
+        if is_group_setting(tunable):
+            raise SpecError(
+                f"sweep {text!r}: {tunable} belongs to a control group, which has no default to sweep around",
+                hint=f"list the variants: -s {head}:{tunable}={values[0]},…; or let `blklab tune --vary "
+                f"{tunable}` search",
+            )
         if tunable in levels:
             raise SpecError(f"sweep {text!r} names {tunable} twice")
         if len(set(values)) < len(values):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from blklab.execution.tuning.search import BLOCKS
-from blklab.execution.tuning.space import chosen
+from blklab.execution.tuning.space import Space
 from blklab.execution.tuning.trials import ModelTrials, Trial
 from blklab.spec.schedulers import SchedulerChoice
 
@@ -21,7 +21,12 @@ _SIMPLER = 4
 
 
 def finalists(
-    trials: Sequence[Trial], model: ModelTrials, default: SchedulerChoice, *, margin: float
+    trials: Sequence[Trial],
+    space: Space,
+    model: ModelTrials,
+    default: SchedulerChoice,
+    *,
+    margin: float,
 ) -> list[Trial]:
     """The best candidates, each reduced to the settings that it needs.
 
@@ -30,6 +35,7 @@ def finalists(
 
     Args:
         trials: Those of a search.
+        space: Its space.
         model: Runs the reduced candidates.
         default: What they are compared with; never a finalist.
         margin: Differences up to this fraction do not matter.
@@ -51,20 +57,22 @@ def finalists(
         reductions += 1
         if reductions > _MOST_REDUCED:
             break
-        reduced = simplified(trial, model, margin=margin)
+        reduced = simplified(trial, space, model, margin=margin)
         if reduced.choice.without_label != default.without_label:
             found.setdefault(_kind(reduced.choice), reduced)
     return sorted(found.values(), key=lambda one: -one.score(model.dimensions))
 
 
-def simplified(trial: Trial, model: ModelTrials, *, margin: float) -> Trial:
+def simplified(trial: Trial, space: Space, model: ModelTrials, *, margin: float) -> Trial:
     """The candidate with as few changed settings as reach nearly the same score."""
     allowed = math.log1p(margin) / _SIMPLER
     least = trial.score(model.dimensions) - allowed
     current = trial
-    for name in list(trial.choice.tunables):
-        left = {key: value for key, value in current.choice.tunables.items() if key != name}
-        (shorter,) = model.begin([chosen(trial.choice.name, left)], trial.number)
+    for name in space.changed(trial.choice):
+        left = space.changed(current.choice)
+        if left.pop(name, None) is None:
+            continue  # it went with the setting that it needs
+        (shorter,) = model.begin([space.choice(trial.choice.name, left)], trial.number)
         for block in range(BLOCKS):
             model.run_block([shorter], block)
         if shorter.error is None and shorter.score(model.dimensions) >= least:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from blklab.execution.tuning.proposals import quiet_optuna
-from blklab.execution.tuning.space import Setting, Space
+from blklab.execution.tuning.setting import Setting
+from blklab.execution.tuning.space import Space
 from blklab.execution.tuning.trials import Dimension, Trial
 
 if TYPE_CHECKING:

@@ -11,6 +11,8 @@ from pathlib import Path
 from blklab.backends import THIS_MACHINE, SessionOptions, Workers, backend_for
 from blklab.backends.protocol import Session
 from blklab.errors import RunFailedError, SpecError, UsageError
+from blklab.execution.tuning.group_facts import group_conditions
+from blklab.execution.tuning.group_space import GroupLoad
 from blklab.execution.tuning.space import TUNED_SCHEDULERS, Space, Work, search_space
 from blklab.records.samples import NS_PER_SECOND, TargetDescription
 from blklab.records.store import new_run_id
@@ -39,6 +41,8 @@ class FoundTarget:
     default: SchedulerChoice
     settings: Mapping[str, Mapping[str, str]]
     """By scheduler that can be tuned there: its tunables and the queue's attributes, with their defaults."""
+    group_attributes: frozenset[str] = frozenset()
+    """Attributes of control groups there; empty for a load without groups."""
 
 
 def find_target(spec: ExperimentSpec, *, dry_run: bool = False) -> FoundTarget:
@@ -52,6 +56,7 @@ def find_target(spec: ExperimentSpec, *, dry_run: bool = False) -> FoundTarget:
     Raises:
         UsageError: if a scheduler is named that tuning does not know, or with settings of its own.
         SpecError: if the target has no scheduler of its own to compare with, or offers none that is tuned.
+        RequirementError: if the load has control groups, and the target none with the I/O controller.
         BlklabError: if the target cannot be opened.
     """
     for choice in spec.schedulers:
@@ -71,7 +76,9 @@ def find_target(spec: ExperimentSpec, *, dry_run: bool = False) -> FoundTarget:
         if not names:
             raise SpecError(f"{spec.target} offers none of {', '.join(wanted)}")
         settings = {name: session.tunable_defaults(_plain(name)) or {} for name in names}
-    return FoundTarget(description, _plain(description.default_scheduler), settings)
+        # bfq's weight appears with bfq, which has been in force by now.
+        attributes = session.group_attributes() if GroupLoad.of(spec.workloads).groups else frozenset()
+    return FoundTarget(description, _plain(description.default_scheduler), settings, attributes)
 
 
 def model_for(spec: ExperimentSpec, asked: str | None, folder: Path) -> str:
@@ -139,7 +146,9 @@ def _shared_attributes(target: TargetDescription) -> dict[str, str]:
     }
 
 
-def space_of(spec: ExperimentSpec, found: FoundTarget, session: Session, vary: Sequence[str]) -> Space:
+def space_of(
+    spec: ExperimentSpec, found: FoundTarget, session: Session, vary: Sequence[str], *, own_model: bool
+) -> Space:
     """The candidates: settings that both the target and the model have.
 
     Args:
@@ -147,9 +156,11 @@ def space_of(spec: ExperimentSpec, found: FoundTarget, session: Session, vary: S
         found: The target.
         session: Of the model.
         vary: Names of the settings to vary; empty for all that matter.
+        own_model: Whether the model is of the very disk that is tuned.
 
     Raises:
-        UsageError: as for `search_space`.
+        UsageError, TunableError: as for `search_space`.
+        RunFailedError: if the model fails under its default.
     """
     work = Work.of(
         spec.workloads,
@@ -165,7 +176,16 @@ def space_of(spec: ExperimentSpec, found: FoundTarget, session: Session, vary: S
         # Not among the effective attributes of the model, which has it all the same.
         common = {name: {"rq_affinity": "1"} | had for name, had in common.items()}
     depth = common.get("none", {}).get("nr_requests", "")
-    return search_space(common, work, vary=vary, queue_depth=int(depth) if depth.isdigit() else None)
+    groups = group_conditions(
+        spec,
+        session,
+        found.default,
+        found.group_attributes & session.group_attributes(),
+        own_model=own_model,
+        vary=vary,
+    )
+    queue_depth = int(depth) if depth.isdigit() else None
+    return search_space(common, work, vary=vary, queue_depth=queue_depth, groups=groups)
 
 
 def run_length_ns(spec: ExperimentSpec, default: SchedulerChoice) -> int | None:

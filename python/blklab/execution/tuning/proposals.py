@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from blklab.execution.tuning.space import Setting, chosen
+from blklab.execution.tuning.space import Space
 from blklab.execution.tuning.trials import Dimension, Trial
 from blklab.spec.schedulers import SchedulerChoice
 
@@ -47,21 +47,20 @@ class Proposal:
 class Proposer:
     """Proposes candidates of one scheduler."""
 
-    def __init__(
-        self, scheduler: str, settings: Sequence[Setting], dimensions: Sequence[Dimension], *, seed: int
-    ) -> None:
+    def __init__(self, scheduler: str, space: Space, dimensions: Sequence[Dimension], *, seed: int) -> None:
         """Begins with the defaults, which are proposed first.
 
         Args:
             scheduler: The scheduler.
-            settings: Those that are varied; none for a scheduler with a single candidate.
+            space: Its settings are among these; none for a scheduler with a single candidate.
             dimensions: The parts of the score.
             seed: Of the proposals.
         """
         import optuna  # noqa: PLC0415 - slow to import
 
         self.scheduler = scheduler
-        self._settings = settings
+        self._space = space
+        self._settings = settings = space.settings[scheduler]
         self._dimensions = dimensions
         self._random = random.Random(seed)  # noqa: S311 - not for secrets
         with quiet_optuna():
@@ -146,7 +145,8 @@ class Proposer:
         return near
 
     def _choice(self, places: Mapping[str, int]) -> SchedulerChoice:
-        return chosen(self.scheduler, {one.name: one.values[places[one.name]] for one in self._settings})
+        values = {one.name: one.values[places[one.name]] for one in self._settings}
+        return self._space.choice(self.scheduler, values)
 
 
 @contextmanager

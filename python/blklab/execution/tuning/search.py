@@ -45,8 +45,7 @@ def search(
     if space.size <= trials:
         return _exhaustive(space, model, progressed)
     proposers = [
-        Proposer(name, settings, model.dimensions, seed=derive_seed(seed, name))
-        for name, settings in space.settings.items()
+        Proposer(name, space, model.dimensions, seed=derive_seed(seed, name)) for name in space.settings
     ]
     made: dict[str, Trial] = {}
     batches = 0

@@ -1,4 +1,4 @@
-"""The settings that tuning varies: of each scheduler its tunables, and attributes of the queue.
+"""The settings that tuning varies: of each scheduler its tunables, attributes of the queue, and of groups.
 
 A setting has a few values in order, a factor of two to five apart: what is recommended is then a round
 number, and a space is small enough to be searched in full where somebody wants to know what a search misses.
@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blklab.errors import UsageError
+from blklab.execution.tuning.group_space import VRATE_MAX, VRATE_MIN, GroupConditions, names
+from blklab.execution.tuning.setting import Setting
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Job, Workload
 
@@ -55,17 +57,6 @@ class Work:
 
 def _is_large(job: Job) -> bool:
     return job.block_size_bytes > _LARGE_BYTES or job.sequential
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A tunable or an attribute of the queue, with the values that are tried."""
-
-    name: str
-    values: tuple[str | None, ...]
-    """In order; None is the target's default."""
-    default: str
-    """That default."""
 
 
 def _always(_work: Work) -> bool:
@@ -132,20 +123,91 @@ class Space:
 
     @property
     def size(self) -> int:
-        """Number of candidates."""
-        return sum(
-            math.prod(len(setting.values) for setting in settings) for settings in self.settings.values()
-        )
+        """Number of different candidates."""
+        return sum(_count(settings) for settings in self.settings.values())
 
     def names(self) -> list[str]:
         """Names of all settings, each once."""
         return list(dict.fromkeys(setting.name for some in self.settings.values() for setting in some))
 
     def choices(self) -> Iterable[SchedulerChoice]:
-        """Every candidate."""
+        """Every candidate, each once."""
         for name, settings in self.settings.items():
+            found: set[str] = set()
             for values in itertools.product(*(setting.values for setting in settings)):
-                yield chosen(name, {s.name: v for s, v in zip(settings, values, strict=True)})
+                choice = self.choice(name, {s.name: v for s, v in zip(settings, values, strict=True)})
+                if choice.label not in found:
+                    found.add(choice.label)
+                    yield choice
+
+    def choice(self, scheduler: str, values: Mapping[str, str | None]) -> SchedulerChoice:
+        """The candidate with these values, without those that do nothing, and with all that they bring.
+
+        Args:
+            scheduler: Its name.
+            values: By setting; None, or none at all, for the default.
+        """
+        felt = _felt(self.settings[scheduler], values)
+        changed: dict[str, str] = {}
+        for setting in self.settings[scheduler]:
+            if setting.name in felt:
+                changed |= {setting.name: felt[setting.name], **setting.brings}
+        return chosen(scheduler, changed)
+
+    def changed(self, choice: SchedulerChoice) -> dict[str, str]:
+        """The settings of a candidate that differ from the default, without those that others bring."""
+        return {
+            setting.name: choice.tunables[setting.name]
+            for setting in self.settings[choice.name]
+            if setting.name in choice.tunables
+        }
+
+
+def _felt(settings: Sequence[Setting], values: Mapping[str, str | None]) -> dict[str, str]:
+    """The values that do something."""
+    felt = {
+        setting.name: value
+        for setting in settings
+        if (value := values.get(setting.name)) is not None
+        and (setting.needs is None or values.get(setting.needs) is not None)
+    }
+    least, most = felt.get(VRATE_MIN), felt.get(VRATE_MAX)
+    if least is not None and most is not None and int(least) > int(most):
+        # The kernel refuses a range whose ends are the wrong way round.
+        known = next(setting.values for setting in settings if setting.name == VRATE_MIN)
+        felt = {name: value for name, value in felt.items() if name != VRATE_MIN}
+        if most in known:
+            felt[VRATE_MIN] = most
+    return felt
+
+
+def _count(settings: Sequence[Setting]) -> int:
+    """Number of different candidates of a scheduler."""
+    total = math.prod(len(setting.values) for setting in settings if _is_free(setting, settings))
+    for switch in settings:
+        dependent = [setting for setting in settings if setting.needs == switch.name]
+        if dependent:
+            total *= 1 + (len(switch.values) - 1) * _count_range(dependent)
+    free = [setting for setting in settings if setting.needs is None]
+    ends = [setting for setting in free if setting.name in (VRATE_MIN, VRATE_MAX)]
+    # Both ends of the range were counted as free of each other.
+    return total // math.prod(len(one.values) for one in ends) * _count_range(ends)
+
+
+def _is_free(setting: Setting, settings: Sequence[Setting]) -> bool:
+    return setting.needs is None and not any(one.needs == setting.name for one in settings)
+
+
+def _count_range(settings: Sequence[Setting]) -> int:
+    """Number of combinations, those of the vrate's two ends counted by what they come to."""
+    ends = [setting for setting in settings if setting.name in (VRATE_MIN, VRATE_MAX)]
+    others = math.prod(len(setting.values) for setting in settings if setting not in ends)
+    bare = [Setting(one.name, one.values, one.default) for one in ends]
+    combined = {
+        tuple(sorted(_felt(bare, {s.name: v for s, v in zip(bare, values, strict=True)}).items()))
+        for values in itertools.product(*(one.values for one in bare))
+    }
+    return others * len(combined)
 
 
 def chosen(scheduler: str, values: Mapping[str, str | None]) -> SchedulerChoice:
@@ -156,7 +218,12 @@ def chosen(scheduler: str, values: Mapping[str, str | None]) -> SchedulerChoice:
 
 
 def search_space(
-    defaults: Mapping[str, Mapping[str, str]], work: Work, *, vary: Sequence[str], queue_depth: int | None
+    defaults: Mapping[str, Mapping[str, str]],
+    work: Work,
+    *,
+    vary: Sequence[str],
+    queue_depth: int | None,
+    groups: GroupConditions | None = None,
 ) -> Space:
     """The candidates for a target and a load.
 
@@ -166,22 +233,29 @@ def search_space(
         work: The load's properties.
         vary: Names of the settings to vary; empty for all that matter.
         queue_depth: Requests that the device takes at once; None if unknown.
+        groups: Of the load; None for a load without control groups.
 
     Raises:
-        UsageError: if `vary` names a setting that no scheduler here has.
+        UsageError: if `vary` names a setting that no scheduler here has, or that the load cannot feel.
+        TunableError: if it names an attribute of control groups that the target lacks.
     """
+    of_groups = groups or GroupConditions()
     found = {
         scheduler: [
-            setting
-            for candidate in (*_TUNABLES[scheduler], *_ATTRIBUTES)
-            if (candidate.name in vary if vary else candidate.matters(work))
-            and (setting := _setting(candidate, scheduler, had, queue_depth)) is not None
+            *(
+                setting
+                for candidate in (*_TUNABLES[scheduler], *_ATTRIBUTES)
+                if (candidate.name in vary if vary else candidate.matters(work))
+                and (setting := _setting(candidate, scheduler, had, queue_depth)) is not None
+            ),
+            *of_groups.settings(scheduler, vary),
         ]
         for scheduler, had in defaults.items()
     }
     space = Space(found)
     for name in vary:
-        if name not in space.names():
+        if not any(names(name, one) for one in space.names()):
+            of_groups.refuse(name)
             known = [one.name for some in (*_TUNABLES.values(), _ATTRIBUTES) for one in some]
             raise UsageError(
                 f"there is no setting {name!r} to vary under {', '.join(defaults)}",

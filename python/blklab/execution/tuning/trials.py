@@ -12,6 +12,7 @@ from blklab.analysis.metrics import Metric, metric_named
 from blklab.analysis.values import ExperimentValues
 from blklab.backends.protocol import Session
 from blklab.errors import BlklabError, RunFailedError
+from blklab.execution.entitlement import with_promises
 from blklab.records.samples import RunSample
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import Cell, CellKey, derive_seed
@@ -126,7 +127,7 @@ class ModelTrials:
         usable = [trial for trial in trials if trial.error is None]
         jobs += [(trial.choice, workload) for trial in usable for workload in self._workloads]
         with ThreadPoolExecutor(self._session.parallel) as executor:
-            samples = list(executor.map(lambda job: self._session.run(_cell(self._spec, block, *job)), jobs))
+            samples = list(executor.map(lambda job: self._run(block, *job), jobs))
         self.runs += len(jobs)
         width = len(self._workloads)
         if block not in self._defaults:
@@ -142,6 +143,10 @@ class ModelTrials:
                 trial.error = failed.error
                 continue
             self._add(trial, self._logs(own), self._defaults[block])
+
+    def _run(self, block: int, choice: SchedulerChoice, workload: Workload) -> RunSample:
+        cell = _cell(self._spec, block, choice, workload)
+        return with_promises(self._session.run(cell), cell, self._spec.cgroups)
 
     def _add(self, trial: Trial, logs: Mapping[_Key, float], default: Mapping[_Key, float]) -> None:
         for dimension in self.dimensions:

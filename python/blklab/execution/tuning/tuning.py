@@ -14,6 +14,7 @@ from blklab.errors import SpecError, TunableError, UsageError
 from blklab.execution.blocks import Observer
 from blklab.execution.pipeline import compare
 from blklab.execution.tuning.finalists import finalists
+from blklab.execution.tuning.group_facts import is_own_model
 from blklab.execution.tuning.importance import importances
 from blklab.execution.tuning.model import (
     FoundTarget,
@@ -114,7 +115,7 @@ def prepare(request: TuningRequest, *, dry_run: bool = False) -> Preparation:
     on_model = spec_on_model(spec, model, found.description)
     on_model = on_model.model_copy(update={"runtime_ns": run_length_ns(on_model, found.default)})
     with opened(on_model) as session:
-        space = space_of(on_model, found, session, request.vary)
+        space = space_of(on_model, found, session, request.vary, own_model=is_own_model(spec, model))
     return Preparation(model, found, on_model, space)
 
 
@@ -148,7 +149,7 @@ def tune(
         trials = search(
             space, runs, trials=request.trials, seed=derive_seed(spec.seed, "search"), progressed=progressed
         )
-        last = finalists(trials, runs, default, margin=spec.margin)
+        last = finalists(trials, space, runs, default, margin=spec.margin)
         explained = importances(trials, space, runs.dimensions)
     refuse_impossible(request, default, last)
     found = confirmed(request, prepared, last, store, observer)

@@ -13,6 +13,7 @@ from pathlib import Path
 import blklab
 from blklab.errors import RefusedError, RequirementError, UnknownNameError
 from blklab.linux.apply.class_rule import class_rule, is_class_rule
+from blklab.linux.apply.cost_parameters import CostParameters, cost_parameters, restore_cost
 from blklab.linux.apply.identity import Identity, identify
 from blklab.linux.apply.record import AppliedRecord, load_record, record_path, remove_record, save_record
 from blklab.linux.apply.udev import Rule, build_rule, check_rule, reload_rules, write_rule
@@ -38,11 +39,13 @@ class ApplyPlan:
     identity: Identity
     former_scheduler: str
     writes: list[tuple[str, str]]
-    """Names and values, in the order in which they are written."""
+    """Names and values below the disk's queue, in the order in which they are written."""
     rule: Rule | None
     """None if the setting is for the current boot only."""
     drive_class: DriveClass | None = None
     """The class that the rule matches; None if it matches this disk alone."""
+    cost: CostParameters | None = None
+    """io.cost's parameters; None if it stays as it is."""
 
     @property
     def goes_by(self) -> str:
@@ -59,7 +62,8 @@ class ApplyPlan:
         """The writes as shell commands."""
         queue = self.disk.sys_path / "queue"
         return [
-            f"echo {shlex.quote(value)} > {shlex.quote(str(queue / name))}" for name, value in self.writes
+            *(f"echo {shlex.quote(value)} > {shlex.quote(str(queue / name))}" for name, value in self.writes),
+            *([] if self.cost is None else self.cost.commands),
         ]
 
 
@@ -89,13 +93,15 @@ def plan(
 
     Raises:
         SchedulerUnavailableError: if the kernel does not offer it.
+        TunableError: if the choice has parameters of io.cost, and this kernel or cgroup version has none.
         RequirementError: if udev cannot match such a disk.
     """
+    choice = choice.for_disk
     active, offered = available_schedulers(disk)
     if choice.name not in offered:
         raise unavailable_scheduler(disk.name, choice.name, offered)
     writes = [("scheduler", choice.name)]
-    if active == choice.name and choice.tunables:
+    if active == choice.name and (choice.queue or choice.iosched):
         # Switching away and back gives every tunable its default, as after a boot.
         other = next((name for name in ("none", *offered) if name in offered and name != choice.name), None)
         writes = [("scheduler", other), *writes] if other else writes
@@ -112,7 +118,8 @@ def plan(
             written_by=f"blklab {blklab.__version__} on {now}",
             undo=f"blklab apply --undo --device {shlex.quote(str(disk.dev_path))}, or delete this file",
         )
-    return ApplyPlan(disk, identity, active or "none", writes, rule, drive_class)
+    cost = cost_parameters(disk, choice)
+    return ApplyPlan(disk, identity, active or "none", writes, rule, drive_class, cost)
 
 
 def plan_class(
@@ -176,6 +183,7 @@ def _apply_one(plan: ApplyPlan, choice: SchedulerChoice, journal: Journal) -> li
     former = journal.protect_queue(disk)
     for name, value in plan.writes:
         write_attribute(disk, name, value)
+    former_groups = [] if plan.cost is None else plan.cost.write(journal)
     remarks = [plan.warning] if plan.warning else []
     if rule is not None:
         if not rule.path.exists() and rule.path.parent.is_dir():
@@ -190,8 +198,9 @@ def _apply_one(plan: ApplyPlan, choice: SchedulerChoice, journal: Journal) -> li
         brought=choice.queue,
         rule_path=rule.path if rule else None,
         rule_text=rule.text if rule else None,
+        former_groups=former_groups,
     )
-    for name, value in plan.writes[-1 - len(choice.tunables) :]:
+    for name, value in plan.writes[-1 - len(choice.queue) - len(choice.iosched) :]:
         kept = read_attribute(disk, name)  # testing the rule has written them once more
         if kept != value:
             remarks.append(f"{disk.name}: {name} is {kept}, not {value}: another udev rule sets it")
@@ -253,6 +262,9 @@ def undo_commands(plan: UndoPlan) -> list[str]:
         for name, value in writes.items()
         if name == "scheduler" or name in differences(plan.disk, former)
     ]
+    commands += [
+        f"echo {shlex.quote(text)} > {shlex.quote(str(path))}" for path, text in plan.applied.former_groups
+    ]
     if plan.rule_exists:
         commands.append(f"rm {shlex.quote(str(plan.applied.rule_path))}")
     return commands
@@ -272,6 +284,7 @@ def undo(plans: list[UndoPlan]) -> list[str]:
         for plan in plans:
             journal.protect_queue(plan.disk)
             done += restore_snapshot(plan.disk, plan.applied.former)
+            done += restore_cost(plan.applied.former_groups)
         for plan in plans:
             if plan.applied.rule_path is not None and plan.rule_exists:
                 plan.applied.rule_path.unlink(missing_ok=True)

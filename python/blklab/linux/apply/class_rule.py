@@ -60,6 +60,7 @@ def class_rule(
     Raises:
         UsageError: if udev has no way to match such drives.
     """
+    choice = choice.for_disk
     known = [kind for kind in kinds if kind in KINDS]
     if not known:
         raise UsageError(

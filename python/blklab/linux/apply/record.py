@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -35,6 +35,8 @@ class AppliedRecord:
     rule_path: Path | None
     rule_text: str | None
     applied_at: str
+    former_groups: tuple[tuple[Path, str], ...] = ()
+    """Writes that restore files of the root control group: io.cost's parameters of the disk."""
 
 
 def record_path(identity: Identity) -> Path:
@@ -66,6 +68,7 @@ def save_record(
     brought: Collection[str],
     rule_path: Path | None,
     rule_text: str | None,
+    former_groups: Sequence[tuple[Path, str]] = (),
 ) -> AppliedRecord:
     """Records a change; if an earlier change was not undone, its former settings stay on record.
 
@@ -77,6 +80,7 @@ def save_record(
         brought: Attributes of the queue that it sets.
         rule_path: The rule that was written, if one was.
         rule_text: Its text.
+        former_groups: Writes that restore files of the root control group.
 
     Raises:
         RequirementError: if the record cannot be written.
@@ -89,6 +93,9 @@ def save_record(
         own = {name: value for name, value in former.attributes.items() if name in brought}
         attributes = own | earlier.former.attributes
         before = QueueSnapshot(earlier.former.scheduler, attributes)
+        known = {path for path, _ in earlier.former_groups}
+        new = [write for write in former_groups if write[0] not in known]
+        former_groups = [*earlier.former_groups, *new]
     applied = AppliedRecord(
         identity=identity,
         disk_name=disk.name,
@@ -97,6 +104,7 @@ def save_record(
         rule_path=rule_path or (earlier.rule_path if earlier else None),
         rule_text=rule_text or (earlier.rule_text if earlier else None),
         applied_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        former_groups=tuple(former_groups),
     )
     make_private_directory(state_directory())
     path = record_path(identity)
@@ -133,6 +141,8 @@ def load_record(identity: Identity) -> AppliedRecord | None:
             rule_path=Path(content["rule_path"]) if content["rule_path"] else None,
             rule_text=content["rule_text"],
             applied_at=str(content["applied_at"]),
+            # Records of versions that set no io.cost have none.
+            former_groups=tuple((Path(path), str(text)) for path, text in content.get("groups", [])),
         )
     except FileNotFoundError:
         return None
@@ -158,4 +168,5 @@ def _as_json(applied: AppliedRecord) -> dict[str, Any]:
         "rule_path": str(applied.rule_path) if applied.rule_path else None,
         "rule_text": applied.rule_text,
         "applied_at": applied.applied_at,
+        "groups": [[str(path), text] for path, text in applied.former_groups],
     }

@@ -15,6 +15,7 @@ from blklab.linux.apply.identity import Identity
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import sync_directory
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
+from blklab.spec.group_settings import ROOT_GROUP, only_group_settings
 from blklab.spec.schedulers import SchedulerChoice
 
 RULES_DIRECTORY = Path("/etc/udev/rules.d")
@@ -24,6 +25,8 @@ _DAEMON = Path("/run/udev/control")
 _NUMBER = 90
 """Sorts after 60-persistent-storage.rules, which sets serial numbers and paths, and after distributions' own
 scheduler rules."""
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
+"""Mount point of cgroup v2 under systemd, whose udev runs the rule."""
 _PATTERN_CHARACTERS = re.compile(r'[*?\[\]|\\"]|[^\x20-\x7e]')
 
 
@@ -71,10 +74,20 @@ def build_rule(
 
 
 def assignments(choice: SchedulerChoice) -> list[str]:
-    """The part of a rule that sets a scheduler, then what it brings."""
+    """The part of a rule that sets a scheduler, then what it brings.
+
+    io.cost's parameters are in a file of the root control group, which udev has no key for.
+    """
     values = {"scheduler": choice.name, **choice.queue}
     values |= {TUNABLE_PREFIX + name: value for name, value in choice.iosched.items()}
-    return [f'ATTR{{queue/{name}}}="{value}"' for name, value in values.items()]
+    of_disk = only_group_settings(choice.for_disk.of_groups).get(ROOT_GROUP, {})
+    return [
+        *(f'ATTR{{queue/{name}}}="{value}"' for name, value in values.items()),
+        *(
+            f"""RUN+="/bin/sh -c 'echo %M:%m {words} > {_CONTROL_GROUPS / attribute}'\""""
+            for attribute, words in of_disk.items()
+        ),
+    ]
 
 
 def write_rule(rule: Rule) -> None:

@@ -20,6 +20,33 @@ class Hierarchy:
     """Its mount point."""
 
 
+_OF_CHILDREN = frozenset({"io.max", "io.weight", "io.bfq.weight"})
+_BFQ_WEIGHT_OF_V1 = "blkio.bfq.weight"
+_OF_COST = frozenset({"io.weight", "io.cost.qos", "io.cost.model"})
+
+
+def offered_attributes(hierarchy: Hierarchy) -> frozenset[str]:
+    """The I/O controller's attributes that groups have, and those of the root.
+
+    A group shows its own. Where no group has the controller yet, those that this kernel may have count.
+    """
+    root = hierarchy.root
+    of_root = _files(root)
+    children = [_files(child) for child in root.iterdir() if child.is_dir()]
+    found = of_root.union(*children)
+    if any(children):
+        return found
+    if hierarchy.version == 1:
+        # The root has bfq's accounts but no weight.
+        has_bfq = any(name.startswith("blkio.bfq.") for name in of_root)
+        return found | {_BFQ_WEIGHT_OF_V1} if has_bfq else found
+    return found | (_OF_CHILDREN if "io.cost.qos" in of_root else _OF_CHILDREN - _OF_COST)
+
+
+def _files(folder: Path) -> frozenset[str]:
+    return frozenset(path.name for path in folder.glob("*") if path.name.startswith(("io.", "blkio.")))
+
+
 def find_hierarchy(proc: Path = Path("/proc")) -> Hierarchy:
     """Finds the hierarchy with the I/O controller.
 

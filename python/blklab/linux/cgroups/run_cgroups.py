@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from blklab.errors import TunableError, reason_of
 from blklab.linux.cgroups.hierarchy import Hierarchy
 from blklab.linux.cgroups.settings import (
-    ROOT_GROUP,
     WEIGHTS,
     CgroupSetting,
     is_in_force,
@@ -23,6 +22,7 @@ from blklab.linux.cgroups.settings import (
     value_hint,
 )
 from blklab.linux.machine.kernel_files import text_or_empty, write_once
+from blklab.spec.group_settings import ROOT_GROUP
 
 if TYPE_CHECKING:
     from blklab.linux.journal.journal import Journal
@@ -116,20 +116,26 @@ class RunCgroups:
             journal.protect_attribute(path, undo=undo_writes(path, setting.value))
 
     def change(self, settings: Sequence[CgroupSetting]) -> list[tuple[Path, str]]:
-        """Writes settings while a load runs.
+        """Writes settings of groups that exist.
 
         Returns:
             The writes that undo it, the last one first.
 
         Raises:
-            TunableError: if the kernel lacks an attribute, refuses a value, or keeps another one.
+            TunableError: if the kernel lacks an attribute, refuses a value, or keeps another one; the
+                writes before it are then undone.
         """
         undo: list[tuple[Path, str]] = []
-        for setting in settings:
-            path = self.folder(setting.group) / setting.attribute
-            if path.exists():
-                undo = [*((path, text) for text in undo_writes(path, setting.value)), *undo]
-            self._set(path, setting)
+        try:
+            for setting in settings:
+                path = self.folder(setting.group) / setting.attribute
+                if path.exists():
+                    undo = [*((path, text) for text in undo_writes(path, setting.value)), *undo]
+                self._set(path, setting)
+        except TunableError:
+            for path, text in undo:
+                write_once(path, text)
+            raise
         return undo
 
     def change_commands(self, settings: Sequence[CgroupSetting]) -> list[str]:

@@ -13,16 +13,12 @@ from pathlib import Path
 
 from blklab.errors import JobFileError, TunableError, UsageError
 from blklab.linux.disks.disk import Disk
+from blklab.spec.group_settings import KEYED, OF_DISK, ROOT_GROUP, cost_is_enabled
 from blklab.spec.workloads import Workload
-
-ROOT_GROUP = "/"
-"""The name of the root group in a specification."""
 
 _GROUP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _ATTRIBUTE = re.compile(r"(?:blkio|io)\.[a-z0-9_.]+")
 _DEVICE_NUMBER = re.compile(r"\d+:\d+")
-_BY_DEVICE_V2 = ("io.max", "io.latency", "io.cost.qos", "io.cost.model")
-_ROOT_ONLY = ("io.cost.qos", "io.cost.model")
 WEIGHTS = {1: ("blkio.bfq.weight", "blkio.weight"), 2: ("io.bfq.weight", "io.weight")}
 """bfq's weight, and that of cfq (v1) or io.cost (v2)."""
 
@@ -122,7 +118,7 @@ def group_names(groups: Iterable[str], workloads: Iterable[Workload]) -> list[st
 
 def honors_weights(scheduler: str, groups: Mapping[str, Mapping[str, str]]) -> bool:
     """Tells whether group weights have an effect: with bfq and cfq, or with io.cost under any scheduler."""
-    return scheduler in ("bfq", "cfq") or "enable=1" in groups.get(ROOT_GROUP, {}).get("io.cost.qos", "")
+    return scheduler in ("bfq", "cfq") or cost_is_enabled(groups)
 
 
 def device_numbers(leaves: Sequence[Disk]) -> list[str]:
@@ -162,7 +158,7 @@ def undo_writes(path: Path, value: str) -> list[str]:
         return [path.read_text().strip()]
     number = match[0]
     before = next((line for line in path.read_text().splitlines() if line.startswith(f"{number} ")), None)
-    if path.name in _ROOT_ONLY:
+    if path.name in OF_DISK:
         # Setting any parameter implies ctrl=user, so a line with ctrl=auto cannot be written back unchanged.
         words = (before or f"{number} enable=0 ctrl=auto").split()
         if "ctrl=user" not in words:
@@ -177,7 +173,7 @@ def undo_writes(path: Path, value: str) -> list[str]:
 
 
 def _per_device(attribute: str) -> bool:
-    return attribute in _BY_DEVICE_V2 or attribute.endswith("_device")
+    return attribute in KEYED or attribute.endswith("_device")
 
 
 def _job_weights(workloads: Iterable[Workload]) -> dict[str, int]:
@@ -216,7 +212,7 @@ def _check_attribute(version: int, group: str, attribute: str) -> None:
             f"control group {group!r}: {attribute!r} is not an attribute of the I/O controller",
             hint="its attributes begin with io. (cgroup v2) or blkio. (v1)",
         )
-    if version == 2 and attribute in _ROOT_ONLY and group != ROOT_GROUP:
+    if version == 2 and attribute in OF_DISK and group != ROOT_GROUP:
         raise UsageError(
             f"control group {group!r}: {attribute} belongs to the root group",
             hint='put it under [cgroups."/"]',

@@ -31,6 +31,11 @@ class Setting:
         return {"scheduler": self.choice.name, **self.choice.queue, **tunables}
 
     @property
+    def sets_cost(self) -> bool:
+        """Whether io.cost's parameters of the disk are to be kept too."""
+        return bool(self.choice.for_disk.of_groups)
+
+    @property
     def paths(self) -> dict[str, list[str]]:
         """The attributes' paths in sysfs, as people write them."""
         folders = (f"/sys/block/{self.disk.name}", f"/sys/class/block/{self.disk.name}")

@@ -34,6 +34,8 @@ FOLDERS = (
 _EVENTS = ("add", "change")
 _TOKEN = re.compile(r'([A-Z_]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*[ei]?"((?:[^"\\]|\\.)*)"')
 _QUEUE = "queue/"
+_COST_PROGRAM = re.compile(r"\bio\.cost\.|\biocost\b")
+"""systemd's 90-iocost.rules run `iocost apply` for drives that its hardware database knows."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ def _changes(tokens: list[_Token], setting: Setting) -> str | None:
                 return f"sets {name} to {token.value.strip() or 'nothing'}"
         if token.key == "RUN" and "queue/scheduler" in token.value:
             return f"runs a program that sets the scheduler ({token.value[:60]})"
+        if token.key == "RUN" and setting.sets_cost and _COST_PROGRAM.search(token.value):
+            return f"runs a program that sets io.cost ({token.value[:60]})"
     return None
 
 

@@ -1,0 +1,52 @@
+"""Schedulers that bring settings of control groups: the checks that all backends share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blklab.errors import SpecError, UnknownNameError
+from blklab.spec.experiment import Conditions
+from blklab.spec.group_settings import ROOT_GROUP, group_settings
+from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.workloads import Workload
+
+CHANGES_GROUPS = "settings of control groups change between runs only: io.cost and limits need time to settle"
+"""The reason why schedulers that bring some cannot take turns within a load."""
+
+OF_VERSION_2 = frozenset({"io.weight", "io.bfq.weight", "io.max", "io.cost.qos", "io.cost.model"})
+"""Attributes under cgroup v2 that tuning knows."""
+
+
+def change_groups(choices: Sequence[SchedulerChoice]) -> bool:
+    """Whether some choice brings settings of control groups."""
+    return any(choice.of_groups for choice in choices)
+
+
+def check_group_choices(
+    conditions: Conditions, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]
+) -> None:
+    """Makes sure that the settings of control groups that choices bring can have an effect.
+
+    Raises:
+        UnknownNameError: if no job joins a group.
+        SpecError: if a job file fixes the weight that a choice sets.
+    """
+    jobs = [job for workload in workloads for job in workload.jobs if job.cgroup is not None]
+    known = dict.fromkeys([*conditions.cgroups, *(job.cgroup for job in jobs if job.cgroup is not None)])
+    fixed = {job.cgroup: job for job in jobs if job.cgroup_weight is not None}
+    for choice in choices:
+        for place in group_settings(choice.of_groups):
+            if place.group != ROOT_GROUP and place.group not in known:
+                groups = [name for name in known if name != ROOT_GROUP]
+                raise UnknownNameError(
+                    f"{choice.label}: no job joins the control group {place.group!r}",
+                    hint=f"jobs join {', '.join(groups)}" if groups else "a job joins one with cgroup=GROUP",
+                )
+            if place.is_weight and place.group in fixed:
+                job = fixed[place.group]
+                raise SpecError(
+                    f"{choice.label}: job {job.name} fixes the weight of its control group {place.group!r} "
+                    f"at {job.cgroup_weight} (cgroup_weight)",
+                    hint=f"take cgroup_weight out, and give --cgroup {place.group}:io.weight="
+                    f"{job.cgroup_weight} if that share is promised",
+                )
