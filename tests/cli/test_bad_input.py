@@ -72,6 +72,8 @@ CASES = [
     (["fidelity", "--cells", "fixed*", "--page", "nowhere.md"], 2, "nowhere.md"),
     (["fidelity", "--cells", "fixed*", "--against", "binary.fio"], 2, "binary.fio"),
     (["fidelity", "--host", "--random", "3"], 2, "--random"),
+    (["fidelity", "--host", "--blk-mq"], 2, "--blk-mq"),
+    (["fidelity", "--blk-mq", "--random", "3"], 2, "--blk-mq"),
     (["fidelity", "--host", "--jobs", "2"], 2, "--jobs"),
     (["fidelity", "--host", "--list", "--cells", "9x9*"], 2, "9x9*"),
     (["compare", "sim:fixed", "--machine", "ordinray"], 2, "ordinray"),

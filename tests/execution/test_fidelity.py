@@ -14,6 +14,7 @@ from blklab.backends.uml_requirements import guest_obstacle
 from blklab.cli import run
 from blklab.errors import BlklabError, UnknownNameError
 from blklab.execution.fidelity.cells import FidelityCell, selected
+from blklab.execution.fidelity.early_blk_mq import early_blk_mq_matrix
 from blklab.execution.fidelity.guest_kernel import GuestKernel
 from blklab.execution.fidelity.kernel_runs import KernelRuns
 from blklab.execution.fidelity.matrix import cell_of, matrix
@@ -48,6 +49,20 @@ def test_the_matrix_is_large_and_every_cell_is_a_request_that_the_simulator_take
     assert {cell.scheduler for cell in cells} == {"none", "mq-deadline", "kyber", "bfq"}
     for cell in cells:
         _core.check_request(cell.request_text(None))
+
+
+def test_early_kernels_get_the_cells_that_they_can_run_and_kyber_is_simulated_as_it_was() -> None:
+    cells = early_blk_mq_matrix()
+    assert {cell.name for cell in matrix()} - {cell.name for cell in cells} == {
+        "slow1/mq-deadline-aging=100/classes-be-idle",
+        "slow1/mq-deadline-aging=100/classes-rt-be",
+        "fixed4/mq-deadline-async_depth=4/readers-deepwriter",
+        "fixed4/mq-deadline-async_depth=4/deepreader-writer",
+    }
+    for cell in cells:
+        _core.check_request(cell.request_text(None))
+        simulator, kernel = json.loads(cell.request_text(None))["scheduler"], cell.request()["scheduler"]
+        assert simulator == ("kyber-4.12" if kernel == "kyber" else kernel)
 
 
 def test_cells_are_chosen_by_pattern_or_part_of_the_name() -> None:

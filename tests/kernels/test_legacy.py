@@ -52,7 +52,9 @@ def test_the_legacy_instruments_stay_away_from_the_block_layer() -> None:
     for path in patches:
         assert (path.parent / "README.md").is_file()
         files = [line.split()[1] for line in path.read_text().splitlines() if line.startswith("+++ ")]
-        assert all(name.startswith(("b/arch/um/", "b/arch/x86/um/")) for name in files)
+        outside = {name for name in files if not name.startswith(("b/arch/um/", "b/arch/x86/um/"))}
+        # Chooses a routine at boot that in virtual time cannot be measured.
+        assert outside <= {"b/lib/raid6/algos.c"}
         assert "SPDX-License-Identifier: GPL-2.0" in path.read_text()
     options = {option.name for option in read_fragment(folder / "legacy.config").options}
     assert {"CONFIG_IOSCHED_CFQ", "CONFIG_CFQ_GROUP_IOSCHED", "CONFIG_IOSCHED_DEADLINE"} <= options

@@ -21,6 +21,7 @@ from blklab.cli.output import console_err, console_out, print_note, require_writ
 from blklab.errors import ExitCode, StoreError, UsageError
 from blklab.execution.calibration.loads import MATRIX
 from blklab.execution.fidelity.cells import FidelityCell, selected
+from blklab.execution.fidelity.early_blk_mq import early_blk_mq_matrix
 from blklab.execution.fidelity.guest_kernel import open_kernel
 from blklab.execution.fidelity.legacy_matrix import legacy_matrix
 from blklab.execution.fidelity.matrix import matrix
@@ -41,7 +42,7 @@ from blklab.guests.kernels.store import find
 from blklab.quantities.units import format_duration
 from blklab.spec.machines import THIS, load_machine
 
-_OF_GUESTS = ("random_number", "kernel", "jobs", "workers", "against", "page")
+_OF_GUESTS = ("random_number", "kernel", "blk_mq", "jobs", "workers", "against", "page")
 """Parameters that have no meaning with ``--host``."""
 _MOST_MOVED = 8
 _LOG_INTERVAL_S = 10
@@ -72,6 +73,12 @@ _LOG_INTERVAL_S = 10
     help="Guest kernel to compare with; `blklab kernel list` shows them.",
 )
 @click.option(
+    "--blk-mq",
+    "blk_mq",
+    is_flag=True,
+    help="On a kernel with cfq, deadline and noop: compare none, mq-deadline, kyber and bfq instead.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(min=1),
     help="Parallel guests. Default and most: one on each processor.",
@@ -96,6 +103,7 @@ def command(
     seed: int,
     list_only: bool,
     kernel: str,
+    blk_mq: bool,
     jobs: int | None,
     workers: Workers,
     host: bool,
@@ -114,8 +122,10 @@ def command(
     console = console_out()
     if host:
         _refuse_options_of_guests()
+    if blk_mq and random_number:
+        raise UsageError("--blk-mq cannot be combined with --random", hint="it chooses the matrix")
     loads = selected(MATRIX, patterns) if host else []
-    drawn = random_cells(random_number, seed) if random_number else _matrix_for(kernel)
+    drawn = random_cells(random_number, seed) if random_number else _matrix_for(kernel, blk_mq=blk_mq)
     cells = [] if host else selected(drawn, patterns)
     if machine is not None and not host:
         table = load_machine(machine).on_one_processor()
@@ -151,10 +161,11 @@ def command(
     return ExitCode.OK if document.holds else ExitCode.RUN_FAILED
 
 
-def _matrix_for(kernel: str) -> list[FidelityCell]:
-    """The cells for a kernel: with the legacy block layer those of its schedulers."""
-    is_legacy = kernel in kernel_names() and "cfq" in find(kernel).schedulers
-    return legacy_matrix() if is_legacy else matrix()
+def _matrix_for(kernel: str, *, blk_mq: bool) -> list[FidelityCell]:
+    """The cells for a kernel: with the legacy block layer those of its schedulers, unless told otherwise."""
+    if not (kernel in kernel_names() and "cfq" in find(kernel).schedulers):
+        return matrix()
+    return early_blk_mq_matrix() if blk_mq else legacy_matrix()
 
 
 def _refuse_options_of_guests() -> None:

@@ -48,6 +48,8 @@ class FidelityCell:
     seed: int = 1
     machine: Machine | None = None
     """A cost table for both; None where computing takes no time."""
+    simulated_as: str | None = None
+    """The simulator's name of the scheduler, if the kernel's own name means another release's there."""
 
     @property
     def job_text(self) -> str:
@@ -109,7 +111,8 @@ class FidelityCell:
         }
         if memory_bytes is not None:
             machine["memory"] = str(memory_bytes)
-        return json.dumps(self.request() | {"machine": machine}, sort_keys=True)
+        scheduler = self.simulated_as or self.scheduler
+        return json.dumps(self.request() | {"machine": machine, "scheduler": scheduler}, sort_keys=True)
 
 
 def selected(cells: Sequence[NamedT], patterns: Iterable[str]) -> list[NamedT]:

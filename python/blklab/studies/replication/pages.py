@@ -21,6 +21,9 @@ from blklab.studies.replication.report.finding import StudyFinding
 from blklab.studies.replication.run import NullRunObserver, run_study
 
 IMAGES = "images"
+_ON_REAL_CFQ = frozenset({"ionice", "iozone-raid10"})
+"""Studies with results on Linux 4.19, in a page written by hand, since its source does not ship."""
+_REAL_CFQ = "Run on Linux 4.19: [the real cfq, deadline and noop](../studies-on-real-cfq.md)."
 
 
 @functools.cache
@@ -38,6 +41,7 @@ def page_and_images(finding: StudyFinding) -> tuple[str, dict[str, str]]:
         f"# {claims.title}",
         f"From {claims.source} ([`studies/{finding.name}`](../../../studies/{finding.name})).",
         "Analysis of the published values alone: [five published studies, read again](../studies.md).",
+        *([_REAL_CFQ] if finding.name in _ON_REAL_CFQ else []),
         claims.set_up.strip(),
         f"*Concludes:* {claims.concludes.strip()}",
         f"## What the simulator finds\n\n{finding.tally()}.",
