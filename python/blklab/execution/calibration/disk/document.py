@@ -248,10 +248,10 @@ def _intervals(fit: Fit) -> dict[str, tuple[int | None, int | None, str]]:
         elif name.endswith("spread"):
             found[key] = (max(0, round(1000 * (value - half))), round(1000 * (value + half)), "fitted")
         elif name.endswith("command"):
-            unit = layout.unit_ns
+            unit = layout.unit_ns(name)
             found[key] = (max(0, round(unit * (value - half))), round(unit * (value + half)), "fitted")
         else:
-            unit = layout.unit_ns
+            unit = layout.unit_ns(name)
             slow, fast = unit * (value + half), unit * (value - half)
             found[key] = (rate_of(slow), rate_of(fast) if fast > 0 else None, "fitted")
     return found

@@ -3,7 +3,7 @@
 The search starts from closed forms, for each way in which the disk may be limited, with short simulations;
 the best continues with longer ones. What the model cannot express shows as scatter beyond that of the
 measurements; it is estimated and widens the intervals. The simulator draws at random too, so the last step
-averages over seeds.
+averages over more seeds than the search.
 """
 
 from __future__ import annotations
@@ -14,25 +14,21 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
-from scipy.optimize import brentq, least_squares
+from scipy.optimize import brentq
 
 from blklab.execution.calibration.disk.forward import COARSE_IOS, FINE_IOS, Forward
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Row, fitted_rows
 from blklab.execution.calibration.disk.parameters import Floats, Layout, VirtualDisk
-from blklab.execution.calibration.disk.start import starting_disks
+from blklab.execution.calibration.disk.search import SEEDS, Problem, best_traded
+from blklab.execution.calibration.disk.start import link_units, starting_disks
 from blklab.spec.experiment import DEFAULT_CONFIDENCE
 
 _FIRST_MODEL_ERROR = 0.01
 """Scatter beyond the measurements' that the search assumes before it is known."""
-_TOLERATED_RESIDUAL = 3.0
-"""Standard errors beyond which a residual counts less: one odd load must not decide."""
-_SEEDS = range(11, 19)
-"""Of the simulations that the last step averages over."""
-_FIRST_CALLS, _COARSE_CALLS, _FINE_CALLS = 4, 8, 10
+_FIRST_CALLS, _COARSE_CALLS, _FINE_CALLS = 4, 8, 12
 """Steps of the search from each start, from the best starts, and at the end."""
 _KEPT_STARTS = 2
-_TOLERANCE = 1e-3
 TWO_SIDED = NormalDist().inv_cdf((1 + DEFAULT_CONFIDENCE) / 2)
 _PARALLEL_FACTORS = (1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 4.0)
 _CERTAIN_MISFIT = TWO_SIDED**2
@@ -58,79 +54,6 @@ class Fit:
     """None: any number above would do as well."""
 
 
-class _Problem:
-    """Residuals of the rows, then of the prior."""
-
-    def __init__(
-        self,
-        forward: Forward,
-        layout: Layout,
-        like: VirtualDisk,
-        rows: Sequence[Row],
-        found: Mapping[Row, Observation],
-        *,
-        model_error: float,
-        ios: int,
-    ) -> None:
-        self.forward = forward
-        self.layout = layout
-        self.like = like
-        self.rows = rows
-        self.ios = ios
-        self.measured = np.array([found[row].log for row in rows])
-        self.errors = np.array([math.hypot(found[row].error, model_error) for row in rows])
-        self.start = layout.vector(like)
-        self.prior = layout.prior_deviations()
-
-    def predicted(self, vector: Floats, *, seed: int = 1) -> Floats:
-        low, high = self.layout.bounds()
-        disk = self.layout.disk(np.clip(vector, low, high), self.like)
-        return self.forward.predicted(disk, self.rows, seed=seed, ios=self.ios)
-
-    def residuals(self, vector: Floats) -> Floats:
-        return self._residuals(vector, self.predicted(vector))
-
-    def _residuals(self, vector: Floats, predicted: Floats) -> Floats:
-        misfit = (predicted - self.measured) / self.errors
-        return np.concatenate([misfit, (vector - self.start) / self.prior])
-
-    def slopes(self, vector: Floats) -> Floats:
-        """Of the predictions alone."""
-        low, high = self.layout.bounds()
-        steps = self.layout.steps()
-        columns = []
-        for index, step in enumerate(steps):
-            up, down = vector.copy(), vector.copy()
-            up[index] = min(vector[index] + step, high[index])
-            # Where the search is coarse, one side is enough.
-            if up[index] == vector[index] or self.ios > COARSE_IOS:
-                down[index] = max(vector[index] - step, low[index])
-            columns.append((self.predicted(up) - self.predicted(down)) / (up[index] - down[index]))
-        return np.column_stack(columns)
-
-    def jacobian(self, vector: Floats) -> Floats:
-        return np.vstack([self.slopes(vector) / self.errors[:, None], np.diag(1 / self.prior)])
-
-    def solved(self, *, calls: int) -> tuple[Floats, float]:
-        """The best vector and its cost."""
-        low, high = self.layout.bounds()
-        inside = np.clip(self.start, low + 1e-6, high - 1e-6)
-        found = least_squares(
-            self.residuals,
-            inside,
-            jac=self.jacobian,
-            bounds=(low, high),
-            x_scale=self.layout.steps() * 10,
-            loss="soft_l1",
-            f_scale=_TOLERATED_RESIDUAL,
-            ftol=_TOLERANCE,
-            xtol=_TOLERANCE,
-            gtol=_TOLERANCE,
-            max_nfev=calls,
-        )
-        return found.x, float(found.cost)
-
-
 def fitted(
     found: Mapping[Row, Observation],
     loads: Sequence[DiskLoad],
@@ -152,10 +75,15 @@ def fitted(
     rows = [row for row in fitted_rows(loads) if row in found and (flushes or row[1] != "sync")]
     one_way = [row for row in rows if row[0].direction != "mixed"]
     starts = starting_disks(found, loads, writes=writes) if near is None else [near.disk]
-    layout = Layout(writes=writes, flushes=flushes, unit_ns=starts[0].read.latency_ns)
+    layout = Layout(
+        writes=writes,
+        flushes=flushes,
+        latency_ns=starts[0].read.latency_ns,
+        links=link_units(found, loads, writes=writes),
+    )
 
-    def problem(like: VirtualDisk, rows: Sequence[Row], model_error: float, ios: int) -> _Problem:
-        return _Problem(forward, layout, like, rows, found, model_error=model_error, ios=ios)
+    def problem(like: VirtualDisk, rows: Sequence[Row], model_error: float, ios: int) -> Problem:
+        return Problem(forward, layout, like, rows, found, model_error=model_error, ios=ios)
 
     best = starts[0]
     undecided = set() if near is None else set(near.undecided)
@@ -166,7 +94,10 @@ def fitted(
                 coarse = problem(start, one_way, _FIRST_MODEL_ERROR, COARSE_IOS)
                 vector, cost = coarse.solved(calls=calls)
                 tried.append((cost, layout.disk(vector, start)))
-            starts = [disk for _, disk in sorted(tried, key=lambda one: one[0])[:_KEPT_STARTS]]
+            kept = [disk for _, disk in sorted(tried, key=lambda one: one[0])[:_KEPT_STARTS]]
+            starts = [
+                best_traded(problem(disk, one_way, _FIRST_MODEL_ERROR, COARSE_IOS), disk) for disk in kept
+            ]
         # A placement is settled if both of the best starts have it, or one is clearly better.
         if tried[0][1].placement != tried[-1][1].placement and (
             2 * abs(tried[0][0] - tried[-1][0]) < _CERTAIN_MISFIT
@@ -180,6 +111,7 @@ def fitted(
             if abs(misfits[0] - misfits[1]) < _CERTAIN_MISFIT:
                 undecided.add("full_duplex")
     model_error = _FIRST_MODEL_ERROR
+    best = best_traded(problem(best, rows, model_error, FINE_IOS), best)
     for _ in range(2):
         fine = problem(best, rows, model_error, FINE_IOS)
         vector, _ = fine.solved(calls=_FINE_CALLS)
@@ -191,7 +123,7 @@ def fitted(
     return _finished(last, model_error, frozenset(undecided))
 
 
-def _misfit(problem: _Problem) -> float:
+def _misfit(problem: Problem) -> float:
     return float(np.sum(problem.residuals(problem.start) ** 2))
 
 
@@ -199,9 +131,9 @@ def _with_whole_servers(disk: VirtualDisk) -> VirtualDisk:
     return replace(disk, parallel=float(max(1, round(disk.parallel))))
 
 
-def _excess(problem: _Problem, vector: Floats, found: Mapping[Row, Observation]) -> float:
+def _excess(problem: Problem, vector: Floats, found: Mapping[Row, Observation]) -> float:
     """Scatter of the residuals beyond that of the measurements, so that together they explain the misfit."""
-    misfit = _by_seed(problem, vector).mean(axis=0) - problem.measured
+    misfit = problem.by_seed(vector, SEEDS).mean(axis=0) - problem.measured
     errors = np.array([found[row].error for row in problem.rows])
     freedom = max(1, len(misfit) - len(vector))
 
@@ -213,15 +145,10 @@ def _excess(problem: _Problem, vector: Floats, found: Mapping[Row, Observation])
     return float(brentq(surplus, 0.0, 10.0))
 
 
-def _by_seed(problem: _Problem, vector: Floats) -> Floats:
-    """Predictions: a row for each seed."""
-    return np.array([problem.predicted(vector, seed=seed) for seed in _SEEDS])
-
-
-def _finished(problem: _Problem, model_error: float, undecided: frozenset[str]) -> Fit:
+def _finished(problem: Problem, model_error: float, undecided: frozenset[str]) -> Fit:
     """The last step, over several seeds, and the uncertainty."""
     layout, vector = problem.layout, problem.start
-    by_seed = _by_seed(problem, vector)
+    by_seed = problem.by_seed(vector, SEEDS)
     predicted = by_seed.mean(axis=0)
     chance = by_seed.std(axis=0, ddof=1) / math.sqrt(len(by_seed))
     errors = np.hypot(problem.errors, chance)
@@ -251,7 +178,7 @@ def _finished(problem: _Problem, model_error: float, undecided: frozenset[str]) 
 
 
 def _parallel_interval(
-    problem: _Problem, errors: Floats, information: Floats, weighted: Floats
+    problem: Problem, errors: Floats, information: Floats, weighted: Floats
 ) -> tuple[int, int | None]:
     """Numbers of servers that the measurements do not rule out, the other figures following.
 

@@ -14,6 +14,7 @@ from blklab.execution.calibration.disk.parameters import KIND, Floats, VirtualDi
 from blklab.simulator.request import SimulationRequest
 from blklab.simulator.simulation import simulate_many
 from blklab.spec.machines import Machine
+from blklab.spec.plan import derive_seed
 
 Logs = Mapping[Quantity, float]
 
@@ -96,7 +97,9 @@ class Forward:
             ramp_us=runtime_us // _RAMP_DIVISOR,
             runtime_us=runtime_us,
         )
-        return SimulationRequest(device, workload, scheduler="none", processors=self.machine, seed=seed)
+        # Under a common seed all loads would draw the same times, and chance would look like other figures.
+        own_seed = derive_seed(seed, load.name)
+        return SimulationRequest(device, workload, scheduler="none", processors=self.machine, seed=own_seed)
 
     def _length_s(self, disk: VirtualDisk, load: DiskLoad, ios: int) -> float:
         return ios / max(self.rates[load], most_rate(disk, load) / _MOST_EXCESS)

@@ -1,12 +1,13 @@
 """The figures of a disk without an arm, as the simulator's kind ``virtual`` has them, and as a vector.
 
-Durations that may be zero are searched on a linear scale, in units of a typical latency; the others on a
-logarithmic one.
+Durations that may be zero, those of the link, are searched on a linear scale; the others on a logarithmic
+one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -88,10 +89,26 @@ class VirtualDisk:
         """That of a direction."""
         return self.read if direction == "read" else self.write
 
+    def with_service(self, direction: str, service: Service) -> VirtualDisk:
+        """The same disk with other times of a direction."""
+        return replace(self, read=service) if direction == "read" else replace(self, write=service)
+
 
 def rate_of(kib_ns: float) -> int:
     """Bytes per second of a link that takes so long for each KiB."""
     return MOST_RATE if kib_ns * MOST_RATE <= _KIB_NS else max(1000, round(_KIB_NS / kib_ns))
+
+
+@dataclass(frozen=True)
+class LinkUnits:
+    """Times of the link of one direction, were it busy all the time at the highest rates measured.
+
+    The link's true times cannot be longer. They may be far shorter than a latency, of which many servers hide
+    all but a part.
+    """
+
+    command_ns: float
+    kib_ns: float
 
 
 @dataclass(frozen=True)
@@ -100,8 +117,10 @@ class Layout:
 
     writes: bool
     flushes: bool
-    unit_ns: float
+    latency_ns: float
     """A typical latency."""
+    links: Mapping[str, LinkUnits]
+    """By direction."""
 
     @property
     def names(self) -> list[str]:
@@ -114,6 +133,12 @@ class Layout:
     def is_log(self, name: str) -> bool:
         """Whether an entry is a logarithm."""
         return name.endswith("latency") or name in {"parallel", "flush"}
+
+    def unit_ns(self, name: str) -> float:
+        """The unit of an entry that is a time of the link."""
+        direction, part = name.split(".")
+        units = self.links[direction]
+        return units.command_ns if part == "command" else units.kib_ns
 
     def vector(self, disk: VirtualDisk) -> Floats:
         """The disk's entries."""
@@ -130,7 +155,7 @@ class Layout:
             return math.log(service.latency_ns)
         if part == "spread":
             return service.spread
-        return (service.command_ns if part == "command" else service.kib_ns) / self.unit_ns
+        return (service.command_ns if part == "command" else service.kib_ns) / self.unit_ns(name)
 
     def disk(self, vector: Floats, like: VirtualDisk) -> VirtualDisk:
         """The disk of a vector; what the vector lacks is as in another."""
@@ -148,8 +173,8 @@ class Layout:
         return Service(
             latency_ns=math.exp(values[f"{direction}.latency"]),
             spread=values[f"{direction}.spread"],
-            command_ns=values[f"{direction}.command"] * self.unit_ns,
-            kib_ns=values[f"{direction}.transfer"] * self.unit_ns,
+            command_ns=values[f"{direction}.command"] * self.unit_ns(f"{direction}.command"),
+            kib_ns=values[f"{direction}.transfer"] * self.unit_ns(f"{direction}.transfer"),
         )
 
     def bounds(self) -> tuple[Floats, Floats]:
@@ -164,10 +189,22 @@ class Layout:
 
     def prior_deviations(self) -> Floats:
         """Wide: they only keep entries in place about which the loads say nothing."""
-        widths = {"latency": 2.0, "spread": 1.0, "command": 5.0, "transfer": 0.5}
-        return np.array([widths.get(name.split(".")[-1], 2.0) for name in self.names])
+        latencies = {"command": 5.0, "transfer": 0.5}
+        widths = {"latency": 2.0, "spread": 1.0}
+
+        def width(name: str) -> float:
+            part = name.rsplit(".", maxsplit=1)[-1]
+            if part in latencies:
+                return latencies[part] * self.latency_ns / self.unit_ns(name)
+            return widths.get(part, 2.0)
+
+        return np.array([width(name) for name in self.names])
 
     def steps(self) -> Floats:
-        """Of numerical derivatives. Simulated queues form and dissolve, so small ones would be noise."""
-        widths = {"latency": 0.02, "spread": 0.03, "command": 0.02, "transfer": 0.001}
+        """Of numerical derivatives. Simulated queues form and dissolve, so small ones would be noise.
+
+        Those of the link are parts of what it can take at most: a step that fills it from nearly empty would
+        show how a busy link queues, whatever the present one does.
+        """
+        widths = {"latency": 0.02, "spread": 0.03, "command": 0.05, "transfer": 0.03}
         return np.array([widths.get(name.split(".")[-1], 0.1) for name in self.names])

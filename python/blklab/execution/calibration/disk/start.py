@@ -9,7 +9,13 @@ import numpy as np
 
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Row
-from blklab.execution.calibration.disk.parameters import MOST_PARALLEL, Placement, Service, VirtualDisk
+from blklab.execution.calibration.disk.parameters import (
+    MOST_PARALLEL,
+    LinkUnits,
+    Placement,
+    Service,
+    VirtualDisk,
+)
 
 _HOST_NS = 4_000
 """Of a latency, about what this machine itself computes."""
@@ -27,6 +33,7 @@ def starting_disks(
     read = _service(found, loads, "read")
     write = _service(found, loads, "write") if writes else read
     flush_ns = _flush_ns(found, loads)
+    units = link_units(found, loads, writes=writes)
     depths = {
         load.depth: math.exp(found[load, "iops"].log)
         for load in loads
@@ -46,11 +53,10 @@ def starting_disks(
             # Balanced servers in a closed network: rate = servers x depth / (depth + servers - 1) / time.
             by_servers = max(1.0, busy * (deepest - 1) / max(1.0, deepest - busy))
         for parallel, part in ((by_servers, _SMALL), (4 * by_servers, _LARGE)):
-            command_ns = part * 1e9 / rate
             disks.append(
                 VirtualDisk(
-                    read=_with_command(read, command_ns),
-                    write=_with_command(write, command_ns),
+                    read=_with_command(read, part * units["read"].command_ns),
+                    write=_with_command(write, part * units["write" if writes else "read"].command_ns),
                     parallel=min(parallel, MOST_PARALLEL / 2),
                     placement=placement,
                     full_duplex=True,
@@ -58,6 +64,24 @@ def starting_disks(
                 )
             )
     return disks
+
+
+def link_units(
+    found: Mapping[Row, Observation], loads: Sequence[DiskLoad], *, writes: bool
+) -> dict[str, LinkUnits]:
+    """The link's times at most, by direction."""
+    units = {}
+    for direction in ("read", "write") if writes else ("read",):
+        rates = {
+            load: math.exp(found[load, "iops"].log)
+            for load in loads
+            if load.direction == direction and (load, "iops") in found and not load.syncs
+        }
+        units[direction] = LinkUnits(
+            command_ns=1e9 / max(rates.values()),
+            kib_ns=1e9 / max(load.block_kib * rate for load, rate in rates.items()),
+        )
+    return units
 
 
 def _service(found: Mapping[Row, Observation], loads: Sequence[DiskLoad], direction: str) -> Service:

@@ -1,0 +1,116 @@
+"""The search for a disk's figures, where it has gone wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from blklab.execution.calibration.disk.forward import FINE_IOS, Forward, most_rate
+from blklab.execution.calibration.disk.ground import DiskFacts
+from blklab.execution.calibration.disk.loads import DiskLoad, fitted_loads
+from blklab.execution.calibration.disk.observations import Observation, Row, fitted_rows
+from blklab.execution.calibration.disk.parameters import Layout, Service, VirtualDisk
+from blklab.execution.calibration.disk.search import Problem, best_traded
+from blklab.execution.calibration.disk.start import link_units
+from blklab.linux.queue.hardware import HardwareQueues
+from blklab.spec.machines import load_machine
+
+TRUTH = VirtualDisk(
+    read=Service(latency_ns=321_121, spread=0.268, command_ns=7018, kib_ns=3692),
+    write=Service(latency_ns=151_453, spread=0.312, command_ns=3310, kib_ns=2618),
+    parallel=9,
+    placement="random",
+    full_duplex=False,
+    flush_ns=0,
+)
+FALSE = replace(
+    TRUTH,
+    read=Service(latency_ns=322_104, spread=0.2641, command_ns=6462, kib_ns=3690),
+    write=Service(latency_ns=146_699, spread=0.3198, command_ns=8834, kib_ns=2583),
+)
+"""Where a search ended whose steps nearly filled the link."""
+FACTS = DiskFacts(
+    name="disk",
+    model="",
+    capacity_bytes=64 << 30,
+    space_bytes=64 << 30,
+    writable=True,
+    queues=HardwareQueues(number=1, depth=64, max_sectors_kb=1280, volatile_cache=False),
+    rotational=False,
+)
+LOADS = [load for load in fitted_loads(queue_depth=64, writes=True) if not load.syncs]
+_ERROR = 0.003
+_UNKNOWN_SEEDS = range(31, 35)
+"""Of the disk; the search has others."""
+
+
+def observed(forward: Forward) -> dict[Row, Observation]:
+    rows = fitted_rows(LOADS)
+    runs = [forward.predicted(TRUTH, rows, seed=seed, ios=FINE_IOS) for seed in _UNKNOWN_SEEDS]
+    logs = np.mean(runs, axis=0).tolist()
+    return {row: Observation(log=log, error=_ERROR, count=4) for row, log in zip(rows, logs, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def forward() -> Forward:
+    rates: dict[DiskLoad, float] = {load: most_rate(TRUTH, load) for load in LOADS}
+    return Forward(FACTS, load_machine("ordinary"), rates)
+
+
+@pytest.fixture(scope="module")
+def found(forward: Forward) -> dict[Row, Observation]:
+    return observed(forward)
+
+
+def layout_of(found: dict[Row, Observation]) -> Layout:
+    links = link_units(found, LOADS, writes=True)
+    return Layout(writes=True, flushes=False, latency_ns=TRUTH.read.latency_ns, links=links)
+
+
+def test_a_search_finds_the_way_over_a_full_link(forward: Forward, found: dict[Row, Observation]) -> None:
+    layout, rows = layout_of(found), fitted_rows(LOADS)
+
+    def problem(like: VirtualDisk) -> Problem:
+        return Problem(forward, layout, like, rows, found, model_error=0.0, ios=FINE_IOS)
+
+    better = best_traded(problem(FALSE), FALSE)
+    vector, cost = problem(better).solved(calls=12)
+    assert cost < 1.2 * problem(TRUTH).cost(layout.vector(TRUTH))
+    disk = layout.disk(vector, FALSE)
+    assert disk.write.command_ns == pytest.approx(TRUTH.write.command_ns, rel=0.35)
+    assert disk.write.latency_ns == pytest.approx(TRUTH.write.latency_ns, rel=0.01)
+
+
+def test_a_single_command_takes_as_long_when_the_link_trades_places(
+    forward: Forward, found: dict[Row, Observation]
+) -> None:
+    layout = layout_of(found)
+    rows = [row for row in fitted_rows(LOADS) if row[0].direction == "write"]
+    problem = Problem(forward, layout, FALSE, rows, found, model_error=0.0, ios=FINE_IOS)
+    traded = best_traded(problem, FALSE)
+    assert traded.write.command_ns < 0.8 * FALSE.write.command_ns
+    assert traded.write.command_ns + traded.write.latency_ns == pytest.approx(
+        FALSE.write.command_ns + FALSE.write.latency_ns
+    )
+    assert traded.read == FALSE.read, "reads tell nothing here"
+
+
+def test_no_step_fills_the_link(found: dict[Row, Observation]) -> None:
+    layout = layout_of(found)
+    steps = dict(zip(layout.names, layout.steps().tolist(), strict=True))
+    for direction in ("read", "write"):
+        units = layout.links[direction]
+        service = TRUTH.service(direction)
+        # The most that the link can take for a command or a KiB, and not much more than it takes.
+        assert service.command_ns < units.command_ns < 10 * service.command_ns
+        assert service.kib_ns < 1.03 * units.kib_ns
+        assert steps[f"{direction}.command"] * units.command_ns < service.command_ns / 2
+        assert steps[f"{direction}.transfer"] * units.kib_ns < service.kib_ns / 10
+
+
+def test_a_vector_is_its_disk(found: dict[Row, Observation]) -> None:
+    layout = layout_of(found)
+    again = layout.disk(layout.vector(TRUTH), FALSE)
+    assert again.parameters() == TRUTH.parameters()
