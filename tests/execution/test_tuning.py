@@ -9,26 +9,22 @@ import pytest
 
 from blklab.backends.sim import SimSession
 from blklab.errors import TunableError, UsageError
-from blklab.execution.blocks import Progress
 from blklab.execution.tuning.document import TuneDocument
 from blklab.execution.tuning.finalists import finalists, simplified
 from blklab.execution.tuning.importance import importances
 from blklab.execution.tuning.model import model_for, opened
 from blklab.execution.tuning.page import tune_html
-from blklab.execution.tuning.search import search
 from blklab.execution.tuning.space import Space, Work, chosen, search_space
 from blklab.execution.tuning.text import headline
 from blklab.execution.tuning.trials import ModelTrials, Trial, dimensions_of
-from blklab.execution.tuning.tuning import Preparation, Tuning, TuningRequest, prepare, tune
-from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import RunSample
+from blklab.execution.tuning.tuning import Tuning, TuningRequest, prepare, tune
 from blklab.records.store import Store
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.goals import parse_goal
-from blklab.spec.request import SpecValues, build_specs
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Workload
 from reader_beside_writer import reader_beside_writer
+from tuning_runs import SilentObserver, searched, spec_of
 
 JOBS = reader_beside_writer(runtime="1s", size="64m")
 LONE_READER = "[reader]\nrw=randread\nbs=4k\ndirect=1\nsize=64m\ntime_based\nruntime=1s\n"
@@ -42,35 +38,13 @@ WORK = Work(
 )
 
 
-class _Silent:
-    def announce(self, line: str) -> None: ...
-    def begun(self, record: ExperimentRecord) -> None: ...
-    def progressed(self, progress: Progress) -> None: ...
-    def measured(self, sample: RunSample) -> None: ...
-    def searching(self, done: int, planned: int, best: Trial | None, gain: float) -> None: ...
-
-
-def _spec(folder: Path, text: str = JOBS, target: str = "sim:ssd-sata", **values: object) -> ExperimentSpec:
-    jobs = folder / "jobs.fio"
-    jobs.write_text(text)
-    (spec,) = build_specs(SpecValues(targets=[target], workloads=[str(jobs)], **values))
-    return spec
-
-
-def _searched(prepared: Preparation, trials: int) -> tuple[list[Trial], ModelTrials]:
-    with opened(prepared.on_model) as session:
-        model = ModelTrials(session, prepared.on_model, prepared.target.default)
-        made = search(prepared.space, model, trials=trials, seed=7, progressed=lambda _done, _best: None)
-        return made, model
-
-
 def _scores(trials: list[Trial], model: ModelTrials) -> list[tuple[str, float, bool]]:
     return [(one.choice.label, one.score(model.dimensions), one.pruned) for one in trials]
 
 
 def _tuned(spec: ExperimentSpec, **options: object) -> Tuning:
     with Store.opened("sqlite://") as store:
-        return tune(TuningRequest(spec, None, **options), store, _Silent())  # type: ignore[arg-type]
+        return tune(TuningRequest(spec, None, **options), store, SilentObserver())  # type: ignore[arg-type]
 
 
 # ---- the space ------------------------------------------------------------------------------------
@@ -120,30 +94,30 @@ def test_every_candidate_is_counted_and_differs() -> None:
 
 
 def test_the_same_trials_on_any_number_of_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared = prepare(TuningRequest(_spec(tmp_path, schedulers=["mq-deadline", "none"]), None))
+    prepared = prepare(TuningRequest(spec_of(tmp_path, JOBS, schedulers=["mq-deadline", "none"]), None))
     found = []
     for processors in (1, 3):
         monkeypatch.setattr(os, "cpu_count", lambda processors=processors: processors)
-        found.append(_scores(*_searched(prepared, 24)))
+        found.append(_scores(*searched(prepared, 24)))
     assert found[0] == found[1]
     assert len(found[0]) == 24
 
 
 def test_a_small_space_is_searched_in_full_and_a_search_of_half_finds_its_best(tmp_path: Path) -> None:
-    spec = _spec(tmp_path, schedulers=["mq-deadline"])
+    spec = spec_of(tmp_path, JOBS, schedulers=["mq-deadline"])
     prepared = prepare(TuningRequest(spec, None, vary=("max_sectors_kb", "async_depth", "writes_starved")))
     size = prepared.space.size
-    whole, model = _searched(prepared, size)
+    whole, model = searched(prepared, size)
     assert len({one.choice.label for one in whole}) == size
     best = max(one.score(model.dimensions) for one in whole)
     assert best > 0.1
-    half, _ = _searched(prepared, size // 2)
+    half, _ = searched(prepared, size // 2)
     kept = [one.score(model.dimensions) for one in half if not one.pruned]
     assert max(kept) > best - 0.02
 
 
 def test_a_candidate_is_reduced_to_what_it_needs(tmp_path: Path) -> None:
-    prepared = prepare(TuningRequest(_spec(tmp_path, schedulers=["mq-deadline"]), None))
+    prepared = prepare(TuningRequest(spec_of(tmp_path, JOBS, schedulers=["mq-deadline"]), None))
     with opened(prepared.on_model) as session:
         model = ModelTrials(session, prepared.on_model, prepared.target.default)
         busy = {"max_sectors_kb": "64", "read_expire": "1000", "front_merges": "0", "nr_requests": "256"}
@@ -159,7 +133,7 @@ def test_a_candidate_is_reduced_to_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_what_the_model_refuses_is_told_and_left_out(tmp_path: Path) -> None:
-    prepared = prepare(TuningRequest(_spec(tmp_path), None))
+    prepared = prepare(TuningRequest(spec_of(tmp_path, JOBS), None))
     with opened(prepared.on_model) as session:
         model = ModelTrials(session, prepared.on_model, prepared.target.default)
         refused, fine = model.begin([chosen("none", {"nr_requests": "100000000"}), chosen("none", {})])
@@ -170,16 +144,16 @@ def test_what_the_model_refuses_is_told_and_left_out(tmp_path: Path) -> None:
 
 
 def test_importance_goes_to_the_setting_that_matters(tmp_path: Path) -> None:
-    spec = _spec(tmp_path, schedulers=["mq-deadline"])
+    spec = spec_of(tmp_path, JOBS, schedulers=["mq-deadline"])
     prepared = prepare(TuningRequest(spec, None, vary=("async_depth", "prio_aging_expire", "front_merges")))
-    trials, model = _searched(prepared, prepared.space.size)
+    trials, model = searched(prepared, prepared.space.size)
     found = importances(trials, prepared.space, model.dimensions)["mq-deadline"]
     assert max(found, key=lambda name: found[name]) == "async_depth"
     assert sum(found.values()) == pytest.approx(1)
 
 
 def test_a_goal_makes_a_dimension_of_each_metric(tmp_path: Path) -> None:
-    spec = _spec(tmp_path).model_copy(update={"goal": parse_goal("iops=3,latency_p99=1")})
+    spec = spec_of(tmp_path, JOBS).model_copy(update={"goal": parse_goal("iops=3,latency_p99=1")})
     assert [(one.name, one.weight) for one in dimensions_of(spec)] == [("iops", 0.75), ("latency_p99", 0.25)]
 
 
@@ -187,7 +161,7 @@ def test_a_goal_makes_a_dimension_of_each_metric(tmp_path: Path) -> None:
 
 
 def test_a_gain_is_confirmed_under_other_seeds_with_an_interval(tmp_path: Path) -> None:
-    found = _tuned(_spec(tmp_path, blocks=4), trials=40)
+    found = _tuned(spec_of(tmp_path, JOBS, blocks=4), trials=40)
     assert found.recommendation is not None
     assert found.record is not None
     assert found.record.spec.seed != found.request.experiment.seed
@@ -208,7 +182,7 @@ def test_a_gain_is_confirmed_under_other_seeds_with_an_interval(tmp_path: Path) 
 
 def test_settings_without_effect_are_not_recommended(tmp_path: Path) -> None:
     found = _tuned(
-        _spec(tmp_path, LONE_READER, schedulers=["mq-deadline"]),
+        spec_of(tmp_path, LONE_READER, schedulers=["mq-deadline"]),
         trials=40,
         vary=("front_merges", "prio_aging_expire"),
     )
@@ -231,7 +205,7 @@ def test_what_the_target_refuses_is_told_and_the_rest_confirmed(
         return check(self, choices, workloads)
 
     monkeypatch.setattr(SimSession, "check", rounding)
-    found = _tuned(_spec(tmp_path, blocks=3, schedulers=["mq-deadline", "none"]), trials=40)
+    found = _tuned(spec_of(tmp_path, JOBS, blocks=3, schedulers=["mq-deadline", "none"]), trials=40)
     errors = {one.choice.label: one.error for one in found.finalists}
     assert "asked for 128, the kernel kept 124" in errors.values()
     page = tune_html(TuneDocument.of(found))
@@ -242,7 +216,7 @@ def test_what_the_target_refuses_is_told_and_the_rest_confirmed(
 
 
 def test_schedulers_with_settings_of_their_own_are_refused(tmp_path: Path) -> None:
-    spec = _spec(tmp_path, schedulers=["bfq:slice_idle=0"])
+    spec = spec_of(tmp_path, JOBS, schedulers=["bfq:slice_idle=0"])
     with pytest.raises(UsageError, match="takes names of schedulers"):
         prepare(TuningRequest(spec, None))
 
@@ -252,7 +226,7 @@ def test_schedulers_with_settings_of_their_own_are_refused(tmp_path: Path) -> No
 
 def test_the_model_is_the_newest_profile_of_the_target(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    spec = _spec(tmp_path, target=str(tmp_path / "data"))
+    spec = spec_of(tmp_path, JOBS, target=str(tmp_path / "data"))
     with pytest.raises(UsageError, match="no model of") as error:
         model_for(spec, None, tmp_path)
     assert "blklab calibrate" in str(error.value.hint)
@@ -268,7 +242,7 @@ def test_the_model_is_the_newest_profile_of_the_target(tmp_path: Path) -> None:
 
 
 def test_a_model_is_its_own_model(tmp_path: Path) -> None:
-    spec = _spec(tmp_path, target="uml:ssd-sata,queue_depth=8")
+    spec = spec_of(tmp_path, JOBS, target="uml:ssd-sata,queue_depth=8")
     assert model_for(spec, None, tmp_path) == "sim:ssd-sata,queue_depth=8"
 
 

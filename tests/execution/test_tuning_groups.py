@@ -9,7 +9,6 @@ import pytest
 
 from blklab.backends.sim import SimSession
 from blklab.errors import SpecError, TunableError, UnknownNameError, UsageError
-from blklab.execution.blocks import Progress
 from blklab.execution.tuning.document import TuneDocument
 from blklab.execution.tuning.finalists import simplified
 from blklab.execution.tuning.group_space import (
@@ -21,19 +20,16 @@ from blklab.execution.tuning.group_space import (
     GroupWork,
 )
 from blklab.execution.tuning.model import opened
-from blklab.execution.tuning.search import search
 from blklab.execution.tuning.setting import Setting
 from blklab.execution.tuning.space import Space, Work, search_space
-from blklab.execution.tuning.trials import ModelTrials, Trial
-from blklab.execution.tuning.tuning import Preparation, Tuning, TuningRequest, prepare, tune
-from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import RunSample
+from blklab.execution.tuning.trials import ModelTrials
+from blklab.execution.tuning.tuning import Tuning, TuningRequest, prepare, tune
 from blklab.records.store import Store
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.group_settings import COST_ENABLE
-from blklab.spec.request import SpecValues, build_specs
 from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.workloads import parse_workload
+from tuning_runs import SilentObserver, searched, spec_of
 
 SHARES = """; decide-by: share_deviation
 [global]
@@ -85,31 +81,9 @@ WORK = Work(
 )
 
 
-class _Silent:
-    def announce(self, line: str) -> None: ...
-    def begun(self, record: ExperimentRecord) -> None: ...
-    def progressed(self, progress: Progress) -> None: ...
-    def measured(self, sample: RunSample) -> None: ...
-    def searching(self, done: int, planned: int, best: Trial | None, gain: float) -> None: ...
-
-
-def _spec(folder: Path, text: str, target: str = "sim:ssd-sata", **values: object) -> ExperimentSpec:
-    jobs = folder / "jobs.fio"
-    jobs.write_text(text)
-    (spec,) = build_specs(SpecValues(targets=[target], workloads=[str(jobs)], **values))
-    return spec
-
-
-def _searched(prepared: Preparation, trials: int, seed: int = 7) -> tuple[list[Trial], ModelTrials]:
-    with opened(prepared.on_model) as session:
-        model = ModelTrials(session, prepared.on_model, prepared.target.default)
-        made = search(prepared.space, model, trials=trials, seed=seed, progressed=lambda _done, _best: None)
-        return made, model
-
-
 def _tuned(spec: ExperimentSpec, **options: object) -> Tuning:
     with Store.opened("sqlite://") as store:
-        return tune(TuningRequest(spec, None, **options), store, _Silent())  # type: ignore[arg-type]
+        return tune(TuningRequest(spec, None, **options), store, SilentObserver())  # type: ignore[arg-type]
 
 
 def _conditions(load: GroupLoad = PAIR, **values: object) -> GroupConditions:
@@ -135,7 +109,7 @@ def test_the_groups_of_a_load_and_what_they_do() -> None:
 
 def test_a_load_without_groups_varies_none_of_it(tmp_path: Path) -> None:
     text = LATENCY.replace("cgroup=front\n", "").replace("cgroup=back\n", "")
-    space = prepare(TuningRequest(_spec(tmp_path, text), None)).space
+    space = prepare(TuningRequest(spec_of(tmp_path, text), None)).space
     assert not [name for name in space.names() if "/" in name]
 
 
@@ -241,7 +215,7 @@ def test_a_space_without_groups_is_counted_as_before() -> None:
 def test_groups_that_the_load_lacks_cannot_be_varied(tmp_path: Path) -> None:
     text = LATENCY.replace("cgroup=front\n", "").replace("cgroup=back\n", "")
     with pytest.raises(UsageError, match="no job of the load is in a control group"):
-        prepare(TuningRequest(_spec(tmp_path, text), None, vary=("back/io.max.wbps",)))
+        prepare(TuningRequest(spec_of(tmp_path, text), None, vary=("back/io.max.wbps",)))
 
 
 def test_an_attribute_of_the_other_cgroup_version_is_refused_with_its_counterpart() -> None:
@@ -260,20 +234,20 @@ def test_a_setting_that_this_load_cannot_feel_is_refused() -> None:
 
 
 def test_a_choice_for_a_group_that_nobody_joins_is_refused(tmp_path: Path) -> None:
-    spec = _spec(tmp_path, LATENCY)
+    spec = spec_of(tmp_path, LATENCY)
     with opened(spec) as session, pytest.raises(UnknownNameError, match="no job joins the control group 'x'"):
         session.check([parse_scheduler_choice("none:x/io.weight=50")], spec.workloads)
 
 
 def test_a_choice_cannot_change_a_weight_of_the_job_file(tmp_path: Path) -> None:
-    spec = _spec(tmp_path, LATENCY.replace("cgroup=back", "cgroup=back\ncgroup_weight=300"))
+    spec = spec_of(tmp_path, LATENCY.replace("cgroup=back", "cgroup=back\ncgroup_weight=300"))
     with opened(spec) as session, pytest.raises(SpecError, match="fixes the weight") as error:
         session.check([parse_scheduler_choice("bfq:back/io.bfq.weight=50")], spec.workloads)
     assert "--cgroup back:io.weight=300" in str(error.value.hint)
 
 
 def test_schedulers_with_group_settings_do_not_take_turns(tmp_path: Path) -> None:
-    spec = _spec(tmp_path, LATENCY)
+    spec = spec_of(tmp_path, LATENCY)
     with opened(spec) as session:
         session.check([parse_scheduler_choice("none")], spec.workloads)
         assert session.unswitchable(spec.workloads[0]) is None
@@ -286,16 +260,16 @@ def test_schedulers_with_group_settings_do_not_take_turns(tmp_path: Path) -> Non
 
 def test_weights_for_a_promised_ratio_are_found(tmp_path: Path) -> None:
     """Five to one is promised, and bfq's weights decide; of all weights, 20 against 100 keeps it."""
-    spec = _spec(
+    spec = spec_of(
         tmp_path, SHARES, schedulers=["bfq"], cgroups={"gold": {"io.weight": "500"}}, target="sim:hdd-7200"
     )
     prepared = prepare(TuningRequest(spec, None, vary=("io.bfq.weight", "low_latency", "slice_idle")))
     assert prepared.space.names() == ["slice_idle", "low_latency", "lead/io.bfq.weight"]
-    whole, model = _searched(prepared, prepared.space.size)
+    whole, model = searched(prepared, prepared.space.size)
     best = max(whole, key=lambda one: one.score(model.dimensions))
     assert best.choice.tunables["lead/io.bfq.weight"] == "20"
     assert best.score(model.dimensions) > math.log(1.5)
-    part, _ = _searched(prepared, prepared.space.size // 3)
+    part, _ = searched(prepared, prepared.space.size // 3)
     assert len(part) == prepared.space.size // 3
     found = max((one for one in part if not one.pruned), key=lambda one: one.score(model.dimensions))
     assert found.choice.tunables["lead/io.bfq.weight"] == "20"
@@ -303,10 +277,10 @@ def test_weights_for_a_promised_ratio_are_found(tmp_path: Path) -> None:
 
 
 def test_a_limit_or_io_cost_for_a_latency_is_found_and_confirmed(tmp_path: Path) -> None:
-    spec = _spec(tmp_path, LATENCY, schedulers=["none"], blocks=4)
+    spec = spec_of(tmp_path, LATENCY, schedulers=["none"], blocks=4)
     asked = ("io.max", "/io.cost.qos.max")
     prepared = prepare(TuningRequest(spec, None, vary=asked))
-    whole, model = _searched(prepared, prepared.space.size)
+    whole, model = searched(prepared, prepared.space.size)
     best = max(one.score(model.dimensions) for one in whole)
     found = _tuned(spec, vary=asked, trials=prepared.space.size // 2)
     assert len(found.trials) == prepared.space.size // 2
@@ -323,10 +297,10 @@ def test_a_limit_or_io_cost_for_a_latency_is_found_and_confirmed(tmp_path: Path)
 
 
 def test_the_same_search_twice(tmp_path: Path) -> None:
-    spec = _spec(tmp_path, LATENCY, schedulers=["none", "bfq"])
+    spec = spec_of(tmp_path, LATENCY, schedulers=["none", "bfq"])
     found = []
     for _ in range(2):
-        made, model = _searched(prepare(TuningRequest(spec, None)), 24)
+        made, model = searched(prepare(TuningRequest(spec, None)), 24)
         found.append([(one.choice.label, one.score(model.dimensions)) for one in made])
     assert found[0] == found[1]
     assert any("/io.cost.qos" in label for label, _ in found[0])
@@ -334,7 +308,7 @@ def test_the_same_search_twice(tmp_path: Path) -> None:
 
 def test_io_cost_is_reduced_as_a_whole(tmp_path: Path) -> None:
     """Coefficients come and go with the switch, and what needs it goes with it."""
-    prepared = prepare(TuningRequest(_spec(tmp_path, LATENCY, schedulers=["none"]), None))
+    prepared = prepare(TuningRequest(spec_of(tmp_path, LATENCY, schedulers=["none"]), None))
     with opened(prepared.on_model) as session:
         assert isinstance(session, SimSession)
         model = ModelTrials(session, prepared.on_model, prepared.target.default)

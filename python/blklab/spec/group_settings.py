@@ -114,11 +114,16 @@ def with_group_settings(
             continue
         given = attributes.get(place.attribute, "")
         number = _DEVICE_NUMBER.match(given)
-        words = dict(word.partition("=")[::2] for word in given[number.end() if number else 0 :].split())
-        words[place.key] = value
+        words = words_of(given) | {place.key: value}
         line = " ".join(f"{key}={word}" for key, word in words.items())
         attributes[place.attribute] = (number[0] if number else "") + line
     return found
+
+
+def words_of(line: str) -> dict[str, str]:
+    """The words ``KEY=VALUE`` of a keyed attribute's line, with or without a disk's number before them."""
+    number = _DEVICE_NUMBER.match(line)
+    return dict(word.partition("=")[::2] for word in line[number.end() if number else 0 :].split())
 
 
 def only_group_settings(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -133,4 +138,4 @@ def group_settings(settings: Iterable[str]) -> list[GroupSetting]:
 
 def cost_is_enabled(groups: Mapping[str, Mapping[str, str]]) -> bool:
     """Whether io.cost controls the disk, so that ``io.weight`` has an effect under any scheduler."""
-    return "enable=1" in groups.get(ROOT_GROUP, {}).get("io.cost.qos", "").split()
+    return words_of(groups.get(ROOT_GROUP, {}).get("io.cost.qos", "")).get("enable") == "1"

@@ -26,6 +26,7 @@ from blklab.spec.group_settings import (
     cost_is_enabled,
     is_group_setting,
     parse_group_setting,
+    words_of,
 )
 from blklab.spec.workloads import Workload
 
@@ -174,12 +175,12 @@ class GroupConditions:
     def _cost(self) -> list[Setting]:
         if self.cost is None or not self.has_cost:
             return []
-        words = self._given_words("io.cost.qos")
+        words = self._given_words(ROOT_GROUP, "io.cost.qos")
         enabled = cost_is_enabled(self.given)
         needs = None if enabled else COST_ENABLE
         found = []
         if not enabled:
-            model = {} if self._given_words("io.cost.model") else self.cost.coefficients
+            model = {} if self._given_words(ROOT_GROUP, "io.cost.model") else self.cost.coefficients
             brought = {f"/io.cost.model.{name}": str(value) for name, value in model.items()}
             found.append(Setting(COST_ENABLE, (None, "1"), "0", brings=brought))
         for letter, latency_us in (("r", self.cost.rlat_us), ("w", self.cost.wlat_us)):
@@ -220,9 +221,7 @@ class GroupConditions:
         for group in self.load.groups:
             if group not in self.load.limited and group.name not in named:
                 continue
-            given = dict(
-                word.partition("=")[::2] for word in self.given.get(group.name, {}).get("io.max", "").split()
-            )
+            given = self._given_words(group.name, "io.max")
             for letter in _DIRECTIONS:
                 moved = self.moved.get((group.name, letter), 0.0)
                 values = [_rounded(part * moved) for part in _LIMITS] if moved else []
@@ -230,9 +229,8 @@ class GroupConditions:
                 found += _setting(f"{group.name}/io.max.{key}", values, given.get(key, "max"))
         return found
 
-    def _given_words(self, attribute: str) -> dict[str, str]:
-        line = self.given.get(ROOT_GROUP, {}).get(attribute, "")
-        return dict(word.partition("=")[::2] for word in line.split() if "=" in word)
+    def _given_words(self, group: str, attribute: str) -> dict[str, str]:
+        return words_of(self.given.get(group, {}).get(attribute, ""))
 
 
 def names(asked: str, name: str) -> bool:

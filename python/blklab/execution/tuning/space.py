@@ -134,8 +134,8 @@ class Space:
         """Every candidate, each once."""
         for name, settings in self.settings.items():
             found: set[str] = set()
-            for values in itertools.product(*(setting.values for setting in settings)):
-                choice = self.choice(name, {s.name: v for s, v in zip(settings, values, strict=True)})
+            for values in _combinations(settings):
+                choice = self.choice(name, values)
                 if choice.label not in found:
                     found.add(choice.label)
                     yield choice
@@ -183,31 +183,27 @@ def _felt(settings: Sequence[Setting], values: Mapping[str, str | None]) -> dict
 
 def _count(settings: Sequence[Setting]) -> int:
     """Number of different candidates of a scheduler."""
-    total = math.prod(len(setting.values) for setting in settings if _is_free(setting, settings))
-    for switch in settings:
-        dependent = [setting for setting in settings if setting.needs == switch.name]
-        if dependent:
-            total *= 1 + (len(switch.values) - 1) * _count_range(dependent)
-    free = [setting for setting in settings if setting.needs is None]
-    ends = [setting for setting in free if setting.name in (VRATE_MIN, VRATE_MAX)]
-    # Both ends of the range were counted as free of each other.
-    return total // math.prod(len(one.values) for one in ends) * _count_range(ends)
+    return math.prod(
+        len({tuple(sorted(_felt(some, values).items())) for values in _combinations(some)})
+        for some in _dependent(settings)
+    )
 
 
-def _is_free(setting: Setting, settings: Sequence[Setting]) -> bool:
-    return setting.needs is None and not any(one.needs == setting.name for one in settings)
+def _dependent(settings: Iterable[Setting]) -> Iterable[list[Setting]]:
+    """The settings in groups that do not depend on each other.
+
+    A switch is with all that needs it, and one end of the vrate with the other.
+    """
+    groups: dict[str, list[Setting]] = {}
+    for setting in settings:
+        alone = VRATE_MIN if setting.name == VRATE_MAX else setting.name
+        groups.setdefault(setting.needs or alone, []).append(setting)
+    return groups.values()
 
 
-def _count_range(settings: Sequence[Setting]) -> int:
-    """Number of combinations, those of the vrate's two ends counted by what they come to."""
-    ends = [setting for setting in settings if setting.name in (VRATE_MIN, VRATE_MAX)]
-    others = math.prod(len(setting.values) for setting in settings if setting not in ends)
-    bare = [Setting(one.name, one.values, one.default) for one in ends]
-    combined = {
-        tuple(sorted(_felt(bare, {s.name: v for s, v in zip(bare, values, strict=True)}).items()))
-        for values in itertools.product(*(one.values for one in bare))
-    }
-    return others * len(combined)
+def _combinations(settings: Sequence[Setting]) -> Iterable[dict[str, str | None]]:
+    for values in itertools.product(*(setting.values for setting in settings)):
+        yield {setting.name: value for setting, value in zip(settings, values, strict=True)}
 
 
 def chosen(scheduler: str, values: Mapping[str, str | None]) -> SchedulerChoice:
