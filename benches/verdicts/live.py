@@ -179,6 +179,11 @@ class Brake:
         return self.stopped_s / self.slowed_s if self.slowed_s else 0.0
 
 
+def _say(line: str) -> None:
+    """One line, however narrow the terminal."""
+    console_out().print(line, markup=False, soft_wrap=True)
+
+
 def fio_processes() -> list[int]:
     """Processes of a comparison's fio."""
     found = []
@@ -198,7 +203,6 @@ def _signal(processes: Sequence[int], number: signal.Signals) -> None:
 
 def a_against_a(given: argparse.Namespace, store: Store) -> None:
     """Counts false winners."""
-    console = console_out()
     outcomes: Counter[str] = Counter()
     for number in range(given.comparisons):
         workload = given.workload[number % len(given.workload)]
@@ -206,13 +210,12 @@ def a_against_a(given: argparse.Namespace, store: Store) -> None:
         arms = f"first={scheduler},second={scheduler}"
         answer = ask(store, given.target, workload, arms, given.budget, given.seed + number, given.design)
         outcomes[answer.analysis.verdict.status] += 1
-        console.print(f"{number + 1:3d} {workload:20s} {scheduler:12s} {answer.line()}", markup=False)
-    console.print(f"{dict(outcomes)} of {given.comparisons}: {outcomes['best']} false winners", markup=False)
+        _say(f"{number + 1:3d} {workload:20s} {scheduler:12s} {answer.line()}")
+    _say(f"{dict(outcomes)} of {given.comparisons}: {outcomes['best']} false winners")
 
 
 def power(given: argparse.Namespace, store: Store) -> None:
     """Counts how often a slowed arm is found."""
-    console = console_out()
     for percent in given.differences.split(","):
         found: list[bool] = []
         ratios: list[float] = []
@@ -230,20 +233,17 @@ def power(given: argparse.Namespace, store: Store) -> None:
             shares.append(brake.share)
             if pair is not None:
                 ratios.append(pair.ratio)
-            console.print(
+            _say(
                 f"{percent:>3s} % {number + 1:3d} {workload:20s} {answer.line()}, stopped {brake.share:.1%}",
-                markup=False,
             )
-        console.print(
+        _say(
             f"stopped {percent} % of the time (really {median(shares):.1%}): found in {sum(found)} of"
             f" {len(found)}, median ratio {median(ratios):.3f}",
-            markup=False,
         )
 
 
 def against_runs(given: argparse.Namespace, store: Store) -> None:
     """Load until settled, by both designs."""
-    console = console_out()
     factors = []
     part = float(given.differences.split(",")[0]) / 100
     for number in range(given.comparisons):
@@ -256,7 +256,7 @@ def against_runs(given: argparse.Namespace, store: Store) -> None:
                         store, given.target, workload, "first=none,second=none", budget, given.seed + number,
                         design,
                     )  # fmt: skip
-                console.print(f"{workload:20s} {design:10s} {answers[design].line()}", markup=False)
+                _say(f"{workload:20s} {design:10s} {answers[design].line()}")
                 budget = f"{math.ceil(PATIENCE * answers[design].elapsed_s)}s"
             by_runs, by_slots = answers["runs"], answers["switchback"]
             factor = by_slots.load_s / by_runs.load_s
@@ -266,12 +266,11 @@ def against_runs(given: argparse.Namespace, store: Store) -> None:
             found = "the same" if same else "another"
             if by_runs.analysis.verdict.status == "undecided":
                 found = "nothing"
-            console.print(
+            _say(
                 f"{workload:20s} switchback took {factor:.2f} of the load of runs ({whole:.2f} of their"
                 f" time with pilot and preparation), which found {found}",
-                markup=False,
             )
-    console.print(f"median {median(factors):.2f} of the load, over {len(factors)} pairs", markup=False)
+    _say(f"median {median(factors):.2f} of the load, over {len(factors)} pairs")
 
 
 WAYS = {"a-against-a": a_against_a, "power": power, "against-runs": against_runs}
