@@ -65,6 +65,9 @@ SHIPPED = (
 TOLERANCE = 0.02
 FEWEST_ROUNDS = 10
 SEEDS = (11, 12, 13)
+MOST_SLOTS = 1500
+"""Of one stretch: a guest keeps their record in memory, of which its process may map only so many pieces
+(``vm.max_map_count``)."""
 NS = 1_000_000_000
 
 
@@ -209,8 +212,12 @@ def _switchback(
         kept = 1 - decision.settling_ns / decision.slot_ns
         wanted_ns = (length_ns + ramp_ns / len(spec.schedulers)) / kept
         rounds = max(FEWEST_ROUNDS, round(wanted_ns / decision.slot_ns))
-        slots = _slots_of(session, spec, decision, first_round=first_round, rounds=rounds)
-        counted = [sample for sample in slots if sample.slot is not None and sample.slot.start_ns >= ramp_ns]
+        most = MOST_SLOTS // len(spec.schedulers)
+        counted = []
+        for begun in range(0, rounds, most):
+            now = min(most, rounds - begun)
+            slots = _slots_of(session, spec, decision, first_round=first_round + begun, rounds=now)
+            counted += [slot for slot in slots if slot.slot is not None and slot.slot.start_ns >= ramp_ns]
         reason = influence(workload.name, counted, ENDING, spec.margin)
         if reason is None:
             return decision, counted
@@ -232,7 +239,10 @@ def _slots_of(
         first_round=first_round,
         rounds=rounds,
     )
-    return session.run_stretch(stretch)
+    slots = session.run_stretch(stretch)
+    if failed := [slot for slot in slots if slot.status != "ok"]:
+        raise SystemExit(f"{workload.name}: {failed[0].error}")
+    return slots
 
 
 def _long_runs(

@@ -399,6 +399,30 @@ def test_io_cost_is_applied_or_refused_with_the_reason(
         assert f"echo '{number} enable=1 min=50' > {hierarchy.root}/io.cost.qos" in said.out.splitlines()
 
 
+def test_what_an_earlier_change_made_of_io_cost_is_undone_first(
+    disk: Disk, state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file stands for io.cost.qos, which cgroup v1 does not have."""
+    number = disk.device_number
+    qos = tmp_path / "io.cost.qos"
+    qos.write_text(f"{number} enable=1 ctrl=user min=50.00\n")
+    ask = ["apply", "bfq", "--device", str(disk.dev_path), "--now-only"]
+    assert run(ask) == 0
+    (record,) = state.glob("applied/*.json")
+    content = json.loads(record.read_text()) | {"groups": [[str(qos), f"{number} enable=0 ctrl=auto"]]}
+    record.write_text(json.dumps(content))
+    ask[1] = "kyber"
+    capsys.readouterr()
+    assert run([*ask, "--dry-run"]) == 0
+    assert f"echo '{number} enable=0 ctrl=auto' > {qos}" in capsys.readouterr().out.splitlines()
+    assert "enable=1" in qos.read_text()
+    assert run(ask) == 0
+    assert qos.read_text() == f"{number} enable=0 ctrl=auto"
+    assert json.loads(record.read_text())["groups"] == []
+    assert run(["apply", "--undo", "--device", str(disk.dev_path)]) == 0
+    assert "[mq-deadline]" in _scheduler(disk)
+
+
 def test_a_goal_goes_with_a_fleet_only(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["bfq", "--device", "/dev/loop0"], ["latest"], ["--undo", "--device", "/dev/loop0"]):
         assert run(["apply", *arguments, "--goal", "latency"]) == 2

@@ -376,10 +376,14 @@ def test_io_cost_of_a_disk_is_set_recorded_and_taken_back(
         )
 
     recorded(undo)
-    # Applied again with another value: what was there before both stays on record.
-    again = parameters.write(cast("Journal", TreeJournal()))
-    assert again != undo
-    recorded(again)
+    # Applied again: the first change is undone before the second, so that the record has what was before both.
+    applied = load_record(identity)
+    assert applied is not None
+    journal = TreeJournal()
+    cost.put_back(applied.former_groups, cast("Journal", journal))
+    assert "enable=0" in qos.read_text()
+    assert "enable=1 ctrl=user rlat=7" in " ".join(journal.protected["io.cost.qos"])
+    recorded(parameters.write(cast("Journal", TreeJournal())))
     applied = load_record(identity)
     assert applied is not None
     assert applied.former_groups == tuple(undo) == ((qos, "254:0 enable=0 ctrl=auto"),)

@@ -13,7 +13,7 @@ from pathlib import Path
 import blklab
 from blklab.errors import RefusedError, RequirementError, UnknownNameError
 from blklab.linux.apply.class_rule import class_rule, is_class_rule
-from blklab.linux.apply.cost_parameters import CostParameters, cost_parameters, restore_cost
+from blklab.linux.apply.cost_parameters import CostParameters, cost_parameters, put_back, restore_cost
 from blklab.linux.apply.identity import Identity, identify
 from blklab.linux.apply.record import AppliedRecord, load_record, record_path, remove_record, save_record
 from blklab.linux.apply.udev import Rule, build_rule, check_rule, reload_rules, write_rule
@@ -45,7 +45,9 @@ class ApplyPlan:
     drive_class: DriveClass | None = None
     """The class that the rule matches; None if it matches this disk alone."""
     cost: CostParameters | None = None
-    """io.cost's parameters; None if it stays as it is."""
+    """io.cost's parameters; None if the choice brings none."""
+    former_cost: tuple[tuple[Path, str], ...] = ()
+    """Writes that undo what an earlier `apply` made of io.cost; they come first."""
 
     @property
     def goes_by(self) -> str:
@@ -63,6 +65,7 @@ class ApplyPlan:
         queue = self.disk.sys_path / "queue"
         return [
             *(f"echo {shlex.quote(value)} > {shlex.quote(str(queue / name))}" for name, value in self.writes),
+            *_echoes(self.former_cost),
             *([] if self.cost is None else self.cost.commands),
         ]
 
@@ -119,7 +122,9 @@ def plan(
             undo=f"blklab apply --undo --device {shlex.quote(str(disk.dev_path))}, or delete this file",
         )
     cost = cost_parameters(disk, choice)
-    return ApplyPlan(disk, identity, active or "none", writes, rule, drive_class, cost)
+    earlier = load_record(identity)
+    former_cost = () if earlier is None else earlier.former_groups
+    return ApplyPlan(disk, identity, active or "none", writes, rule, drive_class, cost, former_cost)
 
 
 def plan_class(
@@ -183,6 +188,7 @@ def _apply_one(plan: ApplyPlan, choice: SchedulerChoice, journal: Journal) -> li
     former = journal.protect_queue(disk)
     for name, value in plan.writes:
         write_attribute(disk, name, value)
+    put_back(plan.former_cost, journal)
     former_groups = [] if plan.cost is None else plan.cost.write(journal)
     remarks = [plan.warning] if plan.warning else []
     if rule is not None:
@@ -262,12 +268,14 @@ def undo_commands(plan: UndoPlan) -> list[str]:
         for name, value in writes.items()
         if name == "scheduler" or name in differences(plan.disk, former)
     ]
-    commands += [
-        f"echo {shlex.quote(text)} > {shlex.quote(str(path))}" for path, text in plan.applied.former_groups
-    ]
+    commands += _echoes(plan.applied.former_groups)
     if plan.rule_exists:
         commands.append(f"rm {shlex.quote(str(plan.applied.rule_path))}")
     return commands
+
+
+def _echoes(writes: Sequence[tuple[Path, str]]) -> list[str]:
+    return [f"echo {shlex.quote(text)} > {shlex.quote(str(path))}" for path, text in writes]
 
 
 def undo(plans: list[UndoPlan]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from blklab.errors import RestoreError, reason_of
 from blklab.linux.cgroups.hierarchy import Hierarchy, find_hierarchy
 from blklab.linux.cgroups.run_cgroups import RunCgroups
-from blklab.linux.cgroups.settings import CgroupSetting, missing_attribute, wanted_settings
+from blklab.linux.cgroups.settings import CgroupSetting, missing_attribute, undo_writes, wanted_settings
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.journal import Journal
 from blklab.linux.machine.kernel_files import write_once
@@ -61,6 +61,21 @@ def cost_parameters(disk: Disk, choice: SchedulerChoice) -> CostParameters | Non
         if hierarchy.version == 1 or not (hierarchy.root / attribute).exists():
             raise missing_attribute(hierarchy.version, attribute)
     return CostParameters(hierarchy, wanted_settings(hierarchy.version, brought, (), [disk]))
+
+
+def put_back(former: Sequence[tuple[Path, str]], journal: Journal) -> None:
+    """Undoes what an earlier `apply` wrote; the journal has what this replaces.
+
+    Args:
+        former: The writes that undo it.
+        journal: Of the change that begins.
+
+    Raises:
+        RestoreError: if the kernel refuses one.
+    """
+    for path, text in former:
+        journal.protect_attribute(path, undo=undo_writes(path, text))
+    restore_cost(former)
 
 
 def restore_cost(former: Sequence[tuple[Path, str]]) -> list[str]:

@@ -93,9 +93,6 @@ def save_record(
         own = {name: value for name, value in former.attributes.items() if name in brought}
         attributes = own | earlier.former.attributes
         before = QueueSnapshot(earlier.former.scheduler, attributes)
-        known = {path for path, _ in earlier.former_groups}
-        new = [write for write in former_groups if write[0] not in known]
-        former_groups = [*earlier.former_groups, *new]
     applied = AppliedRecord(
         identity=identity,
         disk_name=disk.name,
