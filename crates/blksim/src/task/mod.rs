@@ -6,6 +6,7 @@ pub(crate) mod buffered_call;
 mod compute;
 mod direct;
 pub(crate) mod direct_ios;
+pub(crate) mod io_wq;
 mod issue;
 pub(crate) mod job_process;
 pub mod processors;
