@@ -92,6 +92,10 @@ impl Machine {
         if table.punt_ns > 0 {
             self.tasks.add_io_workers(table.cpus);
         }
+        if table.cpus > 1 {
+            self.tasks.forget_ranks();
+            self.block.ready.forget_ranks();
+        }
         let (nr_processes, nr_tasks) = (self.tasks.processes.len() as u32, self.tasks.count());
         let nr_hctxs: Vec<_> = self.block.disks.iter().map(|disk| disk.hctxs.count()).collect();
         let processors = Processors::new(table, nr_processes, nr_tasks, &nr_hctxs);

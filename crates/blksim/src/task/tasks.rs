@@ -155,6 +155,13 @@ impl Tasks {
         self.rings = Rings::new(processes.iter().enumerate().map(ring_of).collect());
     }
 
+    /// Several processors run what is woken in that order.
+    pub(crate) fn forget_ranks(&mut self) {
+        for process in &mut self.processes {
+            process.rank = 0;
+        }
+    }
+
     /// The task that sleeps in the submission of a bio of a context. The worker, and those of rings, sleep in
     /// bios of others.
     pub(crate) fn sleeper_of(&self, bio: RequestId, context: TaskId) -> Option<TaskId> {
