@@ -1,68 +1,10 @@
-//! io-wq: the workers of a ring of `io_uring`, which sleep for a tag in place of the program
+//! io-wq: the workers of a ring of `io_uring` sleep for a tag in place of the program
 //! (`io_uring/io-wq.c`, Linux 6.1). They are modelled only where giving an I/O to them takes time.
 
-use std::ops::{Index, IndexMut};
-
-use crate::block::request::{Fifo, Operation, RequestId, TaskId};
-use crate::core::branch::cold_path;
+use crate::block::request::{Operation, RequestId, TaskId};
 use crate::elevator::scheduler::Family;
 use crate::machine::Machine;
 use crate::task::ready::Ready;
-
-/// Most workers of a ring that do I/O on files and block devices, for each processor; no more than the ring
-/// has entries (`io_wq_create`).
-const WORKERS_PER_CPU: u32 = 4;
-
-/// Number of workers of a process's ring.
-pub(crate) fn nr_workers(depth: u32, cpus: u32) -> u32 {
-    depth.min(WORKERS_PER_CPU * cpus)
-}
-
-/// The workers of one ring.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Ring {
-    /// Bios that no worker has taken yet.
-    work: Fifo,
-    /// Workers without work; the last one has slept least and is woken first.
-    idle: Vec<TaskId>,
-}
-
-impl Ring {
-    /// A ring whose workers all exist. The kernel creates them one by one, each when the others sleep.
-    pub(crate) fn new(workers: impl Iterator<Item = TaskId>) -> Self {
-        Self { work: Fifo::default(), idle: workers.collect() }
-    }
-}
-
-/// The rings of all processes; none if giving work to their workers takes no time.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Rings(Vec<Option<Ring>>);
-
-impl Rings {
-    /// One place for each process.
-    pub(crate) fn new(rings: Vec<Option<Ring>>) -> Self {
-        Self(rings)
-    }
-
-    /// Whether a task is a process with a ring.
-    pub(crate) fn has(&self, task: TaskId) -> bool {
-        self.0.get(task as usize).is_some_and(Option::is_some)
-    }
-}
-
-impl Index<TaskId> for Rings {
-    type Output = Ring;
-
-    fn index(&self, process: TaskId) -> &Ring {
-        self.0[process as usize].as_ref().expect("the process has a ring")
-    }
-}
-
-impl IndexMut<TaskId> for Rings {
-    fn index_mut(&mut self, process: TaskId) -> &mut Ring {
-        self.0[process as usize].as_mut().expect("the process has a ring")
-    }
-}
 
 impl Machine {
     /// A bio of a process's ring found no tag: the attempt without sleeping is given up, and a worker repeats
@@ -129,10 +71,6 @@ impl Machine {
         if plugged {
             self.unplug(worker);
         }
-        let sleeps = self.tasks[worker].blocked;
-        if sleeps {
-            cold_path();
-        }
-        !sleeps
+        !self.tasks[worker].blocked
     }
 }

@@ -3,9 +3,9 @@
 use std::ops::{Index, IndexMut};
 
 use super::direct_ios::DirectIos;
-use super::io_wq::{Ring, Rings, nr_workers};
 use super::job_process::{IssueStage, JobProcess};
 use super::ready::rank_of_fork;
+use super::ring::{Ring, Rings, nr_workers};
 use super::slots::SlotRecorder;
 use super::task_struct::{Role, Task};
 use crate::block::request::{Priority, RequestId, TaskId};
@@ -145,12 +145,13 @@ impl Tasks {
     pub(crate) fn add_io_workers(&mut self, cpus: u32) {
         let Self { all, processes, .. } = self;
         let ring_of = |(index, process): (usize, &JobProcess)| {
-            process.punts.then(|| {
-                let first = all.len() as TaskId;
-                let workers = first..first + nr_workers(process.depth, cpus);
-                all.extend(workers.clone().map(|_| Task::new(Role::IoWorker(index as u32))));
-                Ring::new(workers)
-            })
+            if !process.punts {
+                return Ring::default();
+            }
+            let first = all.len() as TaskId;
+            let workers = first..first + nr_workers(process.depth, cpus);
+            all.extend(workers.clone().map(|_| Task::new(Role::IoWorker(index as u32))));
+            Ring::new(workers)
         };
         self.rings = Rings::new(processes.iter().enumerate().map(ring_of).collect());
     }
