@@ -89,6 +89,13 @@ impl Machine {
         scheduler: &str,
         affinity: CompletionAffinity,
     ) {
+        if table.punt_ns > 0 {
+            self.tasks.add_io_workers(table.cpus);
+        }
+        if table.cpus > 1 {
+            self.tasks.forget_ranks();
+            self.block.ready.forget_ranks();
+        }
         let (nr_processes, nr_tasks) = (self.tasks.processes.len() as u32, self.tasks.count());
         let nr_hctxs: Vec<_> = self.block.disks.iter().map(|disk| disk.hctxs.count()).collect();
         let processors = Processors::new(table, nr_processes, nr_tasks, &nr_hctxs);
@@ -239,6 +246,7 @@ impl Machine {
             Role::Process(process) => self.drive_cold(process),
             Role::Flusher => self.run_flusher(),
             Role::Worker => {}
+            Role::IoWorker(process) => self.run_io_worker(task, process),
         }
     }
 

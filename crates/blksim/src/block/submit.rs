@@ -8,6 +8,7 @@ use crate::block::request::{Operation, RequestId};
 use crate::core::branch::unlikely;
 use crate::elevator::scheduler::Family;
 use crate::machine::Machine;
+use crate::task::task_struct::Role;
 
 use crate::block::request::TaskId;
 
@@ -53,7 +54,11 @@ impl Machine {
         let sleeper = &mut self.tasks[task];
         sleeper.blocked = true;
         sleeper.pending.push_front(&mut self.block.requests, id);
+        let role = sleeper.role;
         self.flush_plug(task, PlugFlush::ForSleep);
+        if let Role::IoWorker(process) = role {
+            self.io_worker_sleeps(process);
+        }
     }
 
     /// Lets a task go on with its pending bios.
@@ -128,11 +133,11 @@ impl Machine {
         let (queue, request) = (&mut self.block.disks[disk], &mut self.block.requests[id]);
         let hctx = H::of(request.cpu, queue.view.facts.nr_hctxs);
         if unlikely(!queue.take_tag(hctx, request, self.block.events.now_ns())) {
+            if self.punt(task, disk, id) {
+                return true;
+            }
             self.want_tag(task, disk, id);
             return false;
-        }
-        if unlikely(self.block.punt_ns > 0) && fresh {
-            self.pay_for_punt_behind_others(task, disk);
         }
         if unlikely(self.tasks[task].plugging) && !self.block.disks[disk].bio_based {
             self.block.add_to_plug(&mut self.tasks[task].plug, disk, id);
@@ -149,29 +154,11 @@ impl Machine {
         if self.block.disks[disk].family == Family::MultiQueue {
             self.block.run_queue(disk, hctx);
         }
-        if !self.block.requests[id].progress.merge_tried() {
-            self.pay_for_punt(task);
-        }
         self.block.requests[id].progress.set_merge_tried();
         let queue = &mut self.block.disks[disk];
         queue.sleep_for_tag(task, &self.block.requests[id]);
         let hctx = queue.view.facts.tags_of(hctx);
         self.tasks[task].waits_for_tag = Some(HwQueueId::new(disk, hctx));
-    }
-
-    /// While somebody waits for a tag, an attempt without sleeping fails too: those that wait have the tags
-    /// that come free.
-    #[cold]
-    fn pay_for_punt_behind_others(&mut self, task: TaskId, disk: usize) {
-        if self.block.disks[disk].nr_waiting_for_tag() > 0 {
-            self.pay_for_punt(task);
-        }
-    }
-
-    fn pay_for_punt(&mut self, task: TaskId) {
-        if self.tasks.processes.get(task as usize).is_some_and(|process| process.punts) {
-            self.block.events.compute(self.block.punt_ns);
-        }
     }
 
     /// Submits the bios that policies released.
@@ -189,13 +176,7 @@ impl Machine {
         while let Some(&id) = self.block.released.get(next) {
             next += 1;
             self.block.requests[id].progress.pass();
-            // The worker sleeps in bios of others.
-            let sleeper =
-                [self.block.requests[id].context, self.tasks.worker].into_iter().find(|task| {
-                    let task = self.tasks.get(*task);
-                    task.is_some_and(|t| t.blocked && t.pending.head() == Some(id))
-                });
-            if let Some(task) = sleeper {
+            if let Some(task) = self.tasks.sleeper_of(id, self.block.requests[id].context) {
                 self.resume(task);
             } else {
                 let disk = self.block.requests[id].disk as usize;

@@ -101,8 +101,9 @@ pub struct ProcessorTable {
     pub cpus: u32,
     /// Time for which a task may run although others wait.
     pub slice_ns: u64,
-    /// An I/O of `io_uring` that finds no tag: the attempt without sleeping is given up, and a worker of the
-    /// ring repeats it (`io_queue_iowq` of `io_uring/io_uring.c`, Linux 6.1).
+    /// An I/O of `io_uring` that finds no tag: the attempt without sleeping is given up, and the I/O goes to a
+    /// worker of the ring (`io_queue_iowq` of `io_uring/io_uring.c`, Linux 6.1), which repeats it and pays for
+    /// that besides.
     pub punt_ns: u64,
     pub steps: StepCosts,
     /// By the scheduler's name; a scheduler that is not here costs nothing.

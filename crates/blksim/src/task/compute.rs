@@ -190,7 +190,7 @@ impl Machine {
 
     /// Distributes what was woken over the processors.
     #[inline(always)]
-    fn place_woken(&mut self) {
+    pub(crate) fn place_woken(&mut self) {
         if !self.block.ready.is_empty() || !self.block.copied.is_empty() {
             self.place_all_woken();
         }

@@ -8,109 +8,16 @@
 //!
 //! [`EventQueue::compute`]: crate::core::event::EventQueue::compute
 
-use std::collections::VecDeque;
-
 use crate::block::hw_queue::HwQueueId;
 use crate::block::request::{RequestId, TaskId};
 use crate::core::event::{Class, EventQueue};
 use crate::core::processor_table::{ProcessorTable, StepCosts};
+use crate::task::processor::{Processor, Runner};
 use crate::task::ready::{GIVES_WAY, Ready, rank_of_fork};
 
 /// Runs of a hardware queue by its worker on one processor, before the next processor's worker has its turn
 /// (`BLK_MQ_CPU_WORK_BATCH` in `block/blk-mq.h`, Linux 6.1).
 const WORK_BATCH: u32 = 8;
-
-/// One processor.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Processor {
-    /// It computes until then.
-    pub free_ns: u64,
-    /// All the time that it computed.
-    pub busy_ns: u64,
-    /// The task or thread that ran last, and since when without a pause.
-    last: Option<Runner>,
-    since_ns: u64,
-    /// With ranks; see [`Processors::by_rank`].
-    queue: VecDeque<(u32, Ready)>,
-    /// An event that runs the first of `queue` is on its way.
-    called: bool,
-    /// Requests that were finished while it was busy, and whether an event for the first is on its way.
-    interrupts: VecDeque<RequestId>,
-    interrupted: bool,
-    /// It is the only processor, and keeps its events to itself; see [`Processors::own_event`].
-    alone: bool,
-    interrupt_ns: u64,
-    call_ns: u64,
-}
-
-impl Processor {
-    fn slice_is_left(&self, now_ns: u64, slice_ns: u64) -> bool {
-        self.queue.is_empty() || now_ns.saturating_sub(self.since_ns) < slice_ns
-    }
-
-    /// Takes its next interrupt as soon as it can; it is processor `cpu`.
-    #[inline]
-    fn interrupt(&mut self, cpu: usize, events: &mut EventQueue) {
-        if !self.interrupts.is_empty() && !self.interrupted {
-            self.interrupted = true;
-            if self.alone {
-                self.interrupt_ns = self.free_ns.max(events.now_ns());
-            } else {
-                events.at(self.free_ns, Class::Interrupt, cpu as u32);
-            }
-        }
-    }
-
-    /// Runs the first of its queue as soon as it can: after its interrupts, of which the last calls this again.
-    #[inline]
-    fn call(&mut self, cpu: usize, events: &mut EventQueue) {
-        if !self.queue.is_empty() && !self.called && !self.interrupted {
-            self.called = true;
-            if self.alone {
-                self.call_ns = self.free_ns.max(events.now_ns());
-            } else {
-                events.at(self.free_ns, Class::Processor, cpu as u32);
-            }
-        }
-    }
-
-    /// Enters something behind all that have its rank or a lower one.
-    fn insert(&mut self, rank: u32, ready: Ready) {
-        if self.queue.back().is_none_or(|last| last.0 <= rank) {
-            self.queue.push_back((rank, ready));
-            return;
-        }
-        if self.queue.front().is_some_and(|first| first.0 > rank) {
-            self.queue.push_front((rank, ready));
-            return;
-        }
-        let place = self.queue.partition_point(|other| other.0 <= rank);
-        self.queue.insert(place, (rank, ready));
-    }
-}
-
-/// A task or thread that runs on a processor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Runner {
-    Task(TaskId),
-    /// The worker of a queue.
-    Worker,
-    /// The thread that serves a disk.
-    Thread(u32),
-    /// The thread of the processor that completes requests.
-    Softirq,
-}
-
-impl From<Ready> for Runner {
-    fn from(ready: Ready) -> Self {
-        match ready {
-            Ready::Submission(task) | Ready::Process(task) | Ready::Call(task) => Self::Task(task),
-            Ready::Queue(_) | Ready::CacheFlush(_) => Self::Worker,
-            Ready::Device(disk) => Self::Thread(disk),
-            Ready::Softirq(_) => Self::Softirq,
-        }
-    }
-}
 
 /// All processors.
 #[derive(Debug, Clone)]
@@ -119,9 +26,8 @@ pub struct Processors {
     steps: StepCosts,
     slice_ns: u64,
     /// A single processor runs what is ready in the order that a guest's does in virtual time
-    /// ([`crate::task::ready`]); several run it in the order of waking, and all ranks are 0: nothing that
-    /// is woken takes a processor from a task whose slice has begun (`RUN_TO_PARITY` in
-    /// `kernel/sched/features.h`, since Linux 6.6).
+    /// ([`crate::task::ready`]); several run it in the order of waking: no task that is woken takes a
+    /// processor from one whose slice has begun (`RUN_TO_PARITY` in `kernel/sched/features.h`, since Linux 6.6).
     by_rank: bool,
     /// The processes of jobs are the first tasks.
     nr_processes: u32,
@@ -355,6 +261,8 @@ impl Processors {
         (0..self.all.len()).find(|&cpu| idle(cpu)).unwrap_or(before)
     }
 
+    /// Of several processors, only the workers of queues have a rank before others: `kblockd` has the highest
+    /// priority (`WQ_HIGHPRI` in `block/blk-core.c`) and takes the processor from a task at once.
     fn rank_of(&self, ready: Ready) -> u32 {
         match ready {
             Ready::Submission(task) | Ready::Process(task) | Ready::Call(task)
@@ -362,7 +270,8 @@ impl Processors {
             {
                 rank_of_fork(task, self.nr_processes)
             }
-            _ => 0,
+            Ready::Queue(_) | Ready::CacheFlush(_) => 0,
+            _ => u32::from(!self.by_rank),
         }
     }
 
@@ -385,8 +294,8 @@ impl Processors {
         let rank = self.rank_of(ready);
         let now_ns = events.now_ns();
         let processor = &mut self.all[self.current];
-        if !self.by_rank && processor.slice_is_left(now_ns, self.slice_ns) {
-            processor.queue.push_front((rank, ready));
+        if !self.by_rank && processor.slice_is_left(rank, now_ns, self.slice_ns) {
+            processor.insert_first(rank, ready);
         } else {
             processor.insert(rank, ready);
         }
@@ -403,10 +312,10 @@ impl Processors {
     /// Whether those that wait for the current processor let the task that has it go on.
     fn may_stay(&self, ready: Ready, now_ns: u64) -> bool {
         let processor = &self.all[self.current];
-        if !self.by_rank {
-            return processor.slice_is_left(now_ns, self.slice_ns);
-        }
         let rank = self.rank_of(ready);
+        if !self.by_rank {
+            return processor.slice_is_left(rank, now_ns, self.slice_ns);
+        }
         rank < GIVES_WAY || processor.queue.front().is_none_or(|first| first.0 >= rank)
     }
 }

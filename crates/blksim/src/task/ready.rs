@@ -59,6 +59,11 @@ impl ReadyList {
         Self { nr_processes, first: None, rest: VecDeque::new() }
     }
 
+    /// All have the first rank from now on.
+    pub(crate) fn forget_ranks(&mut self) {
+        self.nr_processes = 0;
+    }
+
     /// The first entry, with its rank.
     #[inline]
     pub fn first(&self) -> Option<(u32, Ready)> {

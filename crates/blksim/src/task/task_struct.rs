@@ -18,6 +18,8 @@ pub enum Role {
     Flusher,
     /// The worker that submits the bios that a policy released.
     Worker,
+    /// A worker of the ring of a job's process, by index.
+    IoWorker(u32),
 }
 
 #[derive(Debug, Clone)]

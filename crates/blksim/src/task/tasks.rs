@@ -5,9 +5,10 @@ use std::ops::{Index, IndexMut};
 use super::direct_ios::DirectIos;
 use super::job_process::{IssueStage, JobProcess};
 use super::ready::rank_of_fork;
+use super::ring::{Ring, Rings, nr_workers};
 use super::slots::SlotRecorder;
 use super::task_struct::{Role, Task};
-use crate::block::request::{Priority, TaskId};
+use crate::block::request::{Priority, RequestId, TaskId};
 use crate::core::branch::unlikely;
 use crate::core::record::{Direction, JobRecord};
 use crate::timeline::Recorder;
@@ -26,6 +27,7 @@ pub struct Tasks {
     pub(crate) processes: Vec<JobProcess>,
     pub(crate) flusher: TaskId,
     pub(crate) worker: TaskId,
+    pub(crate) rings: Rings,
     pub(crate) ios: DirectIos,
     /// Transfers that are issued together.
     pub(crate) batch: Vec<Transfer>,
@@ -61,6 +63,7 @@ impl Clone for Tasks {
             processes,
             flusher: self.flusher,
             worker: self.worker,
+            rings: self.rings.clone(),
             ios: self.ios.clone(),
             batch: self.batch.clone(),
             calling: self.calling,
@@ -124,6 +127,7 @@ impl Tasks {
             processes,
             flusher,
             worker: flusher + 1,
+            rings: Rings::default(),
             ios: DirectIos::default(),
             batch: Vec::new(),
             calling: None,
@@ -135,6 +139,37 @@ impl Tasks {
             order,
             waiters_of_signals,
         }
+    }
+
+    /// Gives every process that submits by `io_uring` the workers of its ring.
+    pub(crate) fn add_io_workers(&mut self, cpus: u32) {
+        let Self { all, processes, .. } = self;
+        let ring_of = |(index, process): (usize, &JobProcess)| {
+            if !process.punts {
+                return Ring::default();
+            }
+            let first = all.len() as TaskId;
+            let workers = first..first + nr_workers(process.depth, cpus);
+            all.extend(workers.clone().map(|_| Task::new(Role::IoWorker(index as u32))));
+            Ring::new(workers)
+        };
+        self.rings = Rings::new(processes.iter().enumerate().map(ring_of).collect());
+    }
+
+    /// Several processors run what is woken in that order.
+    pub(crate) fn forget_ranks(&mut self) {
+        for process in &mut self.processes {
+            process.rank = 0;
+        }
+    }
+
+    /// The task that sleeps in the submission of a bio of a context. The worker, and those of rings, sleep in
+    /// bios of others.
+    pub(crate) fn sleeper_of(&self, bio: RequestId, context: TaskId) -> Option<TaskId> {
+        let of_rings = self.worker + 1..self.count();
+        [context, self.worker].into_iter().chain(of_rings).find(|&task| {
+            self.get(task).is_some_and(|task| task.blocked && task.pending.head() == Some(bio))
+        })
     }
 
     /// Changes the I/O priority of a job's processes, for the I/Os to come (`ioprio_set`).

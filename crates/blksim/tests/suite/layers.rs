@@ -48,6 +48,7 @@ const LAYERS: &[&[&str]] = &[
         "task/buffered",
         "task/compute",
         "task/direct",
+        "task/io_wq",
         "task/issue",
         "task/replayed",
         "task/run",

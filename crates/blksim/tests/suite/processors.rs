@@ -92,6 +92,18 @@ fn io_uring_pays_for_what_finds_no_tag_and_libaio_does_not() {
 }
 
 #[test]
+fn the_workers_of_a_ring_switch_where_libaio_sleeps_once() {
+    let mut table = ProcessorTable { punt_ns: 1, ..cost_table(2) };
+    table.steps.context_switch_ns = 20_000;
+    let load = |engine: &str| {
+        let jobs = readers(1, 64).replace("ioengine=libaio", &format!("ioengine={engine}"));
+        iops(&on(fixed(&[("latency", "100us"), ("depth", "16")], "none", &jobs), &table))
+    };
+    let (punted, slept) = (load("io_uring"), load("libaio"));
+    assert!(punted < 0.95 * slept, "{punted} with workers, {slept} asleep");
+}
+
+#[test]
 fn every_io_of_a_batch_is_prepared_and_all_are_one_system_call() {
     let steps = StepCosts { prepare_ns: 100, system_call_ns: 5000, ..StepCosts::default() };
     let table = ProcessorTable { cpus: 1, steps, ..ProcessorTable::default() };
