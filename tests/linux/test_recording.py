@@ -80,8 +80,8 @@ def _io_of(trace: Trace, operation: str) -> tuple[int, int]:
 def _expected_exit(file: Path) -> ExitCode:
     """A recording that lost events says so by its exit code.
 
-    BPF has missed completions where other BPF programs ran or the machine was paused, so a test may not insist
-    on none.
+    BPF has missed completions where other BPF programs ran or the machine was paused, so a test cannot demand
+    that none is.
     """
     tally = read_trace(file).tally
     return ExitCode.PARTIAL if tally.lost else ExitCode.OK
