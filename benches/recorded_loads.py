@@ -27,7 +27,7 @@ from blklab.records.samples import JobSample, LatencyHistogram
 from blklab.simulator.timeline import READ, WRITE
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import parse_scheduler_choice
-from blklab.spec.targets import parse_target
+from blklab.spec.targets import ModelTarget, parse_target
 from blklab.spec.workloads import Workload, load_workload, parse_workload, shipped_workloads
 
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
@@ -79,6 +79,11 @@ class Figures:
     def changes_to(self, replay: Figures) -> dict[str, float]:
         """How far a replay is from this run, relative to it."""
         return {name: getattr(replay, name) / getattr(self, name) - 1 for name in FIGURES}
+
+
+def is_model(target: str) -> bool:
+    """Whether a target is simulated or a guest, and not a disk."""
+    return isinstance(parse_target(target), ModelTarget)
 
 
 def load_without_ramp(name: str) -> Workload:
@@ -136,13 +141,19 @@ def measured(
 
 @contextmanager
 def recorded(target: str, file: Path) -> Iterator[None]:
+    """Records the disk beneath a directory meanwhile; needs root."""
+    file.unlink(missing_ok=True)
+    # Files that were laid out are written back before, and are no part of the recording.
+    os.sync()
     command = [sys.executable, "-m", "blklab", "record", target, "--output", str(file)]
-    recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while not file.exists():
+        if recorder.poll() is not None:
+            raise SystemExit(recorder.communicate()[1])
         time.sleep(0.02)
     time.sleep(_BEGINS_S)
     try:
         yield
     finally:
         recorder.send_signal(signal.SIGINT)
-        recorder.wait()
+        recorder.communicate()

@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
+from recorded_loads import SCHEDULERS, Figures, load_without_ramp, measured, record_simulation
+
 import blklab
 from blklab.spec.workloads import load_workload
-from recorded_loads import SCHEDULERS, Figures, load_without_ramp, measured, record_simulation
 
 LOADS = (
     "random-read-4k-qd1",
