@@ -1,6 +1,7 @@
 //! All integration tests of the crate, as one binary: a subject is a module.
 
 mod between_tasks;
+mod depth;
 mod fidelity;
 mod properties;
 mod samples;
