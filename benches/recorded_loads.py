@@ -1,4 +1,4 @@
-"""What the programs about replays share: loads, recordings of them, and the figures of a run.
+"""Loads, recordings of them, and the figures of a run, for the programs about replays.
 
 Simulations are recorded from their timelines, disks by ``blklab record`` (root).
 """
@@ -15,8 +15,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import blklab
 from blklab.backends import backend_for
@@ -24,7 +26,7 @@ from blklab.backends.protocol import SessionOptions
 from blklab.quantities.units import parse_duration_ns
 from blklab.recordings.trace import NEVER, read_trace
 from blklab.records.samples import JobSample, LatencyHistogram
-from blklab.simulator.timeline import READ, WRITE
+from blklab.simulator.timeline import READ, SECTOR_BYTES, WRITE, Timeline
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import ModelTarget, parse_target
@@ -36,7 +38,7 @@ _BEGINS_S = 0.5
 _RAMP = re.compile(r"^ramp_time=.*\n", re.MULTILINE)
 """A recording has it, the figures of a load do not."""
 
-
+Column = NDArray[Any]
 FIGURES = ("throughput", "mean", "p99")
 
 
@@ -66,12 +68,28 @@ class Figures:
         """The figures of all data that a recording saw move, from queueing to completion."""
         ios = read_trace(file).ios
         whole = (ios["bytes"] > 0) & (ios["queued_ns"] != NEVER) & (ios["completed_ns"] != NEVER)
-        queued_ns, completed_ns = ios["queued_ns"][whole], ios["completed_ns"][whole]
-        if not len(queued_ns):
+        if not whole.any():
             raise SystemExit(f"{file} has no I/O")
+        return Figures._of_ios(ios["bytes"][whole], ios["queued_ns"][whole], ios["completed_ns"][whole])
+
+    @staticmethod
+    def of_timeline(timeline: Timeline | None) -> Figures:
+        """The same figures of a simulation.
+
+        They are not those of its jobs: a program that has room for more I/Os queues them before it collects
+        those that are done, and has them later than the disk. A recording does not tell when.
+        """
+        rows = [(queued_ns, row) for queued_ns, row in _queued(timeline) if row["operation"] in (READ, WRITE)]
+        sectors = np.array([row["sectors"] for _, row in rows], dtype=np.uint64)
+        queued_ns = np.array([queued_ns for queued_ns, _ in rows], dtype=np.uint64)
+        completed_ns = np.array([row["complete_ns"] for _, row in rows], dtype=np.uint64)
+        return Figures._of_ios(sectors * SECTOR_BYTES, queued_ns, completed_ns)
+
+    @staticmethod
+    def _of_ios(moved: Column, queued_ns: Column, completed_ns: Column) -> Figures:
         latency_ns = (completed_ns - queued_ns).astype(float)
         return Figures(
-            float(ios["bytes"][whole].sum()) / float(completed_ns.max() - queued_ns.min()),
+            float(moved.sum()) / float(completed_ns.max() - queued_ns.min()),
             float(latency_ns.mean()),
             float(np.percentile(latency_ns, 99)),
         )
@@ -93,26 +111,47 @@ def load_without_ramp(name: str) -> Workload:
     return parse_workload(_RAMP.sub("", shipped_workloads()[name].read_text()), name=name, source=name)
 
 
-def record_simulation(
-    path: Path, device: str, text: str, scheduler: str, runtime: str
-) -> Sequence[JobSample]:
-    """Simulates a load and writes what it queued as blkparse would print it."""
+def record_simulation(path: Path, device: str, text: str, scheduler: str, runtime: str) -> Figures:
+    """Simulates a load and writes what it queued as blkparse would print it.
+
+    Returns:
+        The run's figures.
+    """
     result = blklab.simulate(device, text, scheduler=scheduler, runtime=runtime, timeline=True)
-    if result.timeline is None:
-        raise SystemExit("the simulation has no timeline")
-    names = [job.name for job in result.timeline.run.jobs]
-    events = []
-    for row in result.timeline.requests:
+    names = [job.name for job in result.jobs]
+    events: list[tuple[int, int, int, str, str]] = []
+    for queued_ns, row in _queued(result.timeline):
         if row["operation"] in (READ, WRITE):
+            task = int(row["task"])
             place = f"{'R' if row['operation'] == READ else 'WS'} {row['sector']} + {row['sectors']}"
-            events.append((int(row["arrive_ns"]), 1, int(row["task"]), "Q", f"{place} [{names[row['job']]}]"))
-            events.append((int(row["complete_ns"]), 0, int(row["task"]), "C", f"{place} [0]"))
+            events.append((queued_ns, 1, task, "Q", f"{place} [{names[row['job']]}]"))
+            events.append((int(row["complete_ns"]), 0, task, "C", f"{place} [0]"))
+    # Of one moment, completions come first, then tasks in the order in which they start.
+    events.sort(key=lambda event: event[:3])
     lines = [
         f"  8,0    0  {number}  {at_ns // 10**9}.{at_ns % 10**9:09d}  {1000 + task}  {action}  {rest}\n"
-        for number, (at_ns, _, task, action, rest) in enumerate(sorted(events))
+        for number, (at_ns, _, task, action, rest) in enumerate(events)
     ]
     path.write_text("".join(lines))
-    return result.jobs
+    return Figures.of_timeline(result.timeline)
+
+
+def _queued(timeline: Timeline | None) -> Iterator[tuple[int, np.void]]:
+    """Requests with the time at which the kernel would have traced their queueing, in its order.
+
+    A request arrives in the timeline once it has a tag; the kernel traces it before. A task issues one after
+    another.
+    """
+    if timeline is None:
+        raise SystemExit("the simulation has no timeline")
+    requests, ios = timeline.requests, timeline.ios
+    for task in np.unique(requests["task"]):
+        own = requests[requests["task"] == task]
+        own = own[np.lexsort((own["in_flight"], own["dispatch_ns"], own["arrive_ns"]))]
+        starts = np.sort(ios["start_ns"][ios["task"] == task])
+        # An I/O that takes several requests has a start, and they have not.
+        queued = starts if len(starts) == len(own) else own["arrive_ns"]
+        yield from zip(map(int, queued), own, strict=True)
 
 
 def measured(

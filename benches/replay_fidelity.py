@@ -6,6 +6,9 @@ recording of the same load in the simulator. On a directory (as root) fio or a p
 ``blklab record`` records it and its replay; as disks drift, that is done ``--rounds`` times, and medians are
 compared.
 
+Figures are those of the block layer, from the queueing of an I/O to its completion; guests have only those of
+the program.
+
 Right is a replay whose throughput and mean latency are within 5 %, and whose p99 is within 15 %.
 """
 
@@ -80,8 +83,8 @@ def _on_model(
     simulated = record_simulation(recording, device, plain.text, scheduler, options.runtime)
     again = load_workload(f"trace:{recording},scale-to=recorded")
     if scheme == "sim":
-        replay = blklab.simulate(device, again.text, scheduler=scheduler)
-        return Figures.of(simulated), Figures.of(replay.jobs)
+        replay = blklab.simulate(device, again.text, scheduler=scheduler, timeline=True)
+        return simulated, Figures.of_timeline(replay.timeline)
     run = measured(options.target, plain, scheduler, options.runtime)
     return run, measured(options.target, again, scheduler, None)
 

@@ -10,8 +10,8 @@ schedulers says how many times as fast the second is as the first, and whether t
 throughput; of a program and of a replay it is one over the time.
 
 A replay contradicts if it settles that the other scheduler is faster. Its effect is right if its ratio of
-speeds is within 20 % of the load's. ``--a-against-a`` replays under the first scheduler with two labels: every
-winner is false.
+speeds is within 20 % of the load's. ``--a-against-a`` replays under the first scheduler with two labels:
+every winner is false.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ LOADS = (
     "mixed-70-30",
     "many-readers",
     "ten-readers",
+    "five-readers-five-writers",
     "direct-sequential-write",
 )
 PROGRAMS = ("sqlite-commits",)
@@ -159,6 +160,7 @@ class Bench:
             workloads=[workload],
             schedulers=[",".join(schedulers)],
             budget=given.budget,
+            runtime=None if workload in PROGRAMS or workload.startswith("trace:") else given.runtime,
             # A replay has a beginning and an end, so schedulers cannot take turns within it.
             design="runs",
             seed=seed,
@@ -181,9 +183,9 @@ def main() -> int:
     )
     parser.add_argument("target")
     parser.add_argument("--budget", default="40s", help="of each comparison: a time, or 12blocks")
-    parser.add_argument("--loads", nargs="*", help="default: six loads, on a disk a program too")
+    parser.add_argument("--loads", nargs="*", help="default: seven loads, on a disk a program too")
     parser.add_argument("--schedulers", default="none,bfq", help="the first is recorded")
-    parser.add_argument("--runtime", default="2s", help="of the recorded load")
+    parser.add_argument("--runtime", default="2s", help="of each load")
     parser.add_argument("--a-against-a", type=int, default=0, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")

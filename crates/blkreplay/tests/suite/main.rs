@@ -5,4 +5,5 @@ mod depth;
 mod fidelity;
 mod properties;
 mod samples;
+mod ties;
 mod what_fits;

@@ -54,7 +54,9 @@ fn of_task(made: &[Made], task: usize) -> Vec<Made> {
 /// The I/Os of a task in the order in which others wait for them.
 fn in_order(plan: &TaskPlan, own: &[Made]) -> Vec<Made> {
     let mut ordered = own.to_vec();
-    ordered.sort_by_key(|made| if plan.waits_for_any { made.completed_ns } else { made.io.rank.into() });
+    ordered.sort_by_key(
+        |made| if plan.waits_for_any { made.completed_ns } else { made.io.rank.into() },
+    );
     ordered
 }
 

@@ -28,7 +28,10 @@ pub fn encode(plans: &[TaskPlan]) -> String {
     put(&mut bytes, VERSION);
     put(&mut bytes, plans.len() as u64);
     for plan in plans {
-        put(&mut bytes, (plan.ios.len() as u64) << FLAGS | if plan.waits_for_any { ANY } else { 0 });
+        put(
+            &mut bytes,
+            (plan.ios.len() as u64) << FLAGS | if plan.waits_for_any { ANY } else { 0 },
+        );
         let (mut end, mut waits_for) = (0, 0);
         for (index, io) in plan.ios.iter().enumerate() {
             let own = io.priority.map_or(0, |_| PRIORITY);
