@@ -210,7 +210,7 @@ impl Queue {
         Ok(worker.moment_after(now_ns))
     }
 
-    /// Sleeps until an I/O is done or a time is reached.
+    /// Sleeps until an I/O is done or a time is reached, or computes if the time is near.
     fn reap(
         &mut self,
         worker: &mut Worker,
@@ -218,7 +218,11 @@ impl Queue {
         until_ns: Option<u64>,
     ) -> Result<u64, Failure> {
         let timeout = until_ns.map(|until_ns| {
-            clock::timespec(until_ns.saturating_sub(now_ns + clock::SLACK_NS).max(1))
+            let asleep_until_ns = clock::computed_from_ns(until_ns);
+            if asleep_until_ns < until_ns && asleep_until_ns <= now_ns {
+                return clock::timespec(0);
+            }
+            clock::timespec(asleep_until_ns.saturating_sub(now_ns + clock::SLACK_NS).max(1))
         });
         let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
         // SAFETY: all pointers are valid for the call.
