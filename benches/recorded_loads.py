@@ -1,6 +1,7 @@
 """Loads, recordings of them, and the figures of a run, for the programs about replays.
 
-Simulations are recorded from their timelines, disks by ``blklab record`` (root).
+Simulations are recorded from their timelines, disks by ``blklab record`` (root). A recording has all that
+reaches the disk, and so has its replay: nothing else may use the disk meanwhile.
 """
 
 from __future__ import annotations
