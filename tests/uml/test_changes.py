@@ -59,8 +59,8 @@ def _ios(jobs: Sequence[JobSample]) -> dict[str, int]:
 
 
 RAISED = "3s scheduler=bfq"
-"""bfq raises one of the two jobs as it begins: the one that arrives first in that moment, which may be another
-in the simulator. Both agree that one has most of the I/Os."""
+"""bfq raises one of the two jobs as it begins: the one that arrives first in that moment, which may be the
+other in the simulator. Both agree that one has most of the I/Os."""
 MOST = 0.85
 
 CELLS = [
