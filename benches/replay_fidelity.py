@@ -21,7 +21,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from recorded_loads import SCHEDULERS, Figures, load_without_ramp, measured, record_simulation
+from recorded_loads import (
+    SCHEDULERS,
+    Figures,
+    is_model,
+    load_without_ramp,
+    measured,
+    record_simulation,
+)
 
 import blklab
 from blklab.spec.workloads import load_workload
@@ -66,7 +73,7 @@ def main() -> None:
 
 def _compared(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str, Changes]]:
     scheme, _, device = options.target.partition(":")
-    on_model = scheme in ("sim", "uml")
+    on_model = is_model(options.target)
     for load in options.loads or (LOADS if on_model else (*LOADS, *PROGRAMS)):
         for scheduler in options.schedulers:
             if on_model:
@@ -90,23 +97,18 @@ def _on_model(
 
 
 def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Path) -> Changes:
-    """Medians over the rounds, of which every other one replays an earlier recording first."""
+    """Medians over the rounds, in which run and replay take turns at going first."""
     plain = load_without_ramp(load)
     runtime = None if load in PROGRAMS else options.runtime
     first = folder / "first"
-    first.unlink(missing_ok=True)
     measured(options.target, plain, scheduler, runtime, first)
     again = load_workload(f"trace:{first}")
     rounds = []
     for number in range(options.rounds):
         figures = {}
         for kind in ("run", "replay")[:: 1 if number % 2 else -1]:
-            file = folder / kind
-            file.unlink(missing_ok=True)
-            if kind == "run":
-                figures[kind] = measured(options.target, plain, scheduler, runtime, file)
-            else:
-                figures[kind] = measured(options.target, again, scheduler, None, file)
+            workload, length = (plain, runtime) if kind == "run" else (again, None)
+            figures[kind] = measured(options.target, workload, scheduler, length, folder / kind)
         rounds.append(figures["run"].changes_to(figures["replay"]))
     return {name: median(changes[name] for changes in rounds) for name in _LIMITS}
 
