@@ -124,8 +124,7 @@ impl Cursor {
     pub fn completed(&mut self, index: u32, now_ns: u64) -> Range<usize> {
         // Whichever completes now takes the place of the one that had completed then.
         let rank =
-            if self.plan.waits_for_any { self.contiguous as u32 } else { self.io(index).rank };
-        let rank = rank as usize;
+            if self.plan.waits_for_any { self.contiguous } else { self.io(index).rank as usize };
         self.completed_ns[rank] = now_ns;
         if rank == self.contiguous {
             let mut latest_ns = match rank {
