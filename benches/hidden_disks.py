@@ -65,6 +65,42 @@ def limited_disk(draw: random.Random) -> Truth:
     return truth
 
 
+def buffered_disk(draw: random.Random) -> Truth:
+    """A virtual disk with a write buffer that long writes fill."""
+    truth = virtual_disk(draw) | {
+        "write_latency": round(_between(draw, 20_000, 100_000)),
+        "parallel": round(_between(draw, 8, 32)),
+        "write_command": round(_between(draw, 500, 5_000)),
+        "write_rate": round(_between(draw, 5e8, 3e9)),
+    }
+    drain_rate = round(int(truth["write_rate"]) * draw.uniform(0.1, 0.6))
+    buffer = round(drain_rate * _between(draw, 0.2, 4))
+    return truth | {"write_buffer": buffer, "write_drain_rate": drain_rate}
+
+
+def flash_disk(draw: random.Random) -> Truth:
+    """A drive with a cache of fast cells that writes of some seconds fill.
+
+    Of its own figures a profile of kind `virtual` has the rate behind the cache alone: all dies at work. What
+    the cache and the buffer take follows from the times of both sorts of cells, and is not here.
+    """
+    dies = draw.choice((16, 32, 64))
+    planes = draw.choice((1, 2))
+    program_ns = round(_between(draw, 0.8, 2.5) * _MS)
+    rate = dies * planes * 16_384 * 1_000_000_000 / program_ns
+    return {
+        "dies": dies,
+        "planes": planes,
+        "page": 16_384,
+        "erase_block": planes * (12 << 20),
+        "program": program_ns,
+        "slc_program": round(program_ns * draw.uniform(0.15, 0.3)),
+        "slc_cache": round(rate * _between(draw, 0.5, 4)),
+        "buffer": round(_between(draw, 8, 64)) << 20,
+        "read_low": round(_between(draw, 30_000, 50_000)),
+    }
+
+
 def arm_disk(draw: random.Random) -> Truth:
     """A disk with an arm, from a small one of a laptop to a large one of a server."""
     cylinders = round(_between(draw, 60_000, 400_000))
@@ -121,14 +157,26 @@ def seeks_of(truth: Mapping[str, str | int]) -> Truth:
 KINDS: dict[str, Callable[[random.Random], Truth]] = {
     "virtual": virtual_disk,
     "limited": limited_disk,
+    "buffered": buffered_disk,
+    "flash": flash_disk,
     "hdd": arm_disk,
 }
-"""Sorts of disks; limited ones are of kind virtual."""
+"""Sorts of disks; limited and buffered ones are of kind virtual."""
 
 
 def drawn_disk(kind: str, seed: int) -> tuple[str, Truth]:
     """A disk of a kind: as in a target after ``sim:``, and its figures."""
     truth = KINDS[kind](random.Random(seed))  # noqa: S311 - not for secrets
-    model = "virtual" if kind == "limited" else kind
+    model = "virtual" if kind in {"limited", "buffered"} else kind
     device = ",".join([model, *(f"{key}={value}" for key, value in truth.items())])
-    return device, truth | (seeks_of(truth) if kind == "hdd" else {})
+    return device, truth | _derived(kind, truth)
+
+
+def _derived(kind: str, truth: Truth) -> Truth:
+    """Figures of the calibration that follow from those of the disk."""
+    if kind == "hdd":
+        return seeks_of(truth)
+    if kind == "flash":
+        unit_bytes = int(truth["dies"]) * int(truth["planes"]) * int(truth["page"])
+        return {"write_drain_rate": unit_bytes * 1_000_000_000 // int(truth["program"])}
+    return {}

@@ -26,7 +26,14 @@ from blklab.execution.calibration.disk.fit import Fit, fitted
 from blklab.execution.calibration.disk.forward import NEAREST_IOS, Forward, Logs, rates_of
 from blklab.execution.calibration.disk.ground import Ground, Measurement
 from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
-from blklab.execution.calibration.disk.limits import LENGTHS_S, Limits, limit_loads, limits_of
+from blklab.execution.calibration.disk.limits import (
+    LENGTHS_S,
+    Limits,
+    buffer_load,
+    limit_loads,
+    limits_of,
+    with_write_buffer,
+)
 from blklab.execution.calibration.disk.loads import (
     ARM_PROBES,
     HOLDOUTS,
@@ -108,7 +115,7 @@ def calibrated(
     holdouts = holdout_loads(writes=facts.writable)
     order = Order(fitted_to, holdouts, seed)
     runs = Runs(
-        ground, saved, planned=order.most_runs + 2 * len(LENGTHS_S), budget_ns=budget_ns, observer=observer
+        ground, saved, planned=order.most_runs + 3 * len(LENGTHS_S), budget_ns=budget_ns, observer=observer
     )
     if until_steady:
         require_conditionable(facts, ground.target.target)
@@ -213,12 +220,16 @@ def _limits(runs: Runs, budget_ns: int) -> Limits:
             time.sleep(min(runtime_us / 1e6, _MOST_REST_S))
         return runs.one(load, runtime_us)
 
-    loads = limit_loads(
-        queue_depth=facts.queues.depth,
-        max_sectors_kb=facts.queues.max_sectors_kb,
-        space_bytes=facts.space_bytes,
-    )
-    return limits_of(measure, loads, most_s=_PART_FOR_LIMITS * budget_ns / 1e9)
+    most_s = _PART_FOR_LIMITS * budget_ns / 1e9
+    depth, max_sectors_kb = facts.queues.depth, facts.queues.max_sectors_kb
+    loads = limit_loads(queue_depth=depth, max_sectors_kb=max_sectors_kb, space_bytes=facts.space_bytes)
+    limits = limits_of(measure, loads, most_s=most_s)
+    if limits.any or not facts.writable:
+        # Writes would show the same limits again.
+        return limits
+    runs.announce("looking for a write buffer that fills")
+    load = buffer_load(queue_depth=depth, max_sectors_kb=max_sectors_kb, space_bytes=facts.space_bytes)
+    return with_write_buffer(limits, measure, load, most_s=most_s)
 
 
 class _Lengths:
@@ -239,12 +250,18 @@ class _Lengths:
 
     def is_free(self, load: DiskLoad, iops: float) -> bool:
         """Whether no run of a load has reached a limit."""
-        return self.limits.below(iops, load.block_kib) or self.of_us(load) <= 1e6 * self._free_s(load) + 1
+        if self.limits.below(iops, load.block_kib, writes=not load.reads_only):
+            return True
+        return self.of_us(load) <= 1e6 * self._free_s(load) + 1
 
     def _free_s(self, load: DiskLoad) -> float:
+        writes = not load.reads_only
         # Servers may take turns with luck: a queue serves a little more than single commands suggest.
         most_iops = _QUEUE_GAIN * 1e6 * load.depth / self._single_us
-        return _PART_OF_BURST * self.limits.unlimited_s(most_iops, load.block_kib)
+        if writes and self.limits.writes is not None:
+            # A buffer takes a write in far less time than a read needs.
+            most_iops = math.inf
+        return _PART_OF_BURST * self.limits.unlimited_s(most_iops, load.block_kib, writes=writes)
 
 
 def _document(
