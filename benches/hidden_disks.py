@@ -13,6 +13,8 @@ Truth = dict[str, str | int]
 """The parameters of a disk, and what follows from them."""
 
 _MS = 1_000_000
+_FLASH_LINK_RATE = 3.28e9
+"""Of kind `flash` for writes of 256 KiB: 3.3 GB/s, with half a microsecond for each command."""
 
 
 def _between(draw: random.Random, low: float, high: float) -> float:
@@ -81,8 +83,8 @@ def buffered_disk(draw: random.Random) -> Truth:
 def flash_disk(draw: random.Random) -> Truth:
     """A drive with a cache of fast cells that writes of some seconds fill.
 
-    Of its own figures a profile of kind `virtual` has the rate behind the cache alone: all dies at work. What
-    the cache and the buffer take follows from the times of both sorts of cells, and is not here.
+    A profile of kind `virtual` has what follows from its figures: the rate of all dies at work, and what
+    buffer and cache take beyond it.
     """
     dies = draw.choice((16, 32, 64))
     planes = draw.choice((1, 2))
@@ -177,6 +179,10 @@ def _derived(kind: str, truth: Truth) -> Truth:
     if kind == "hdd":
         return seeks_of(truth)
     if kind == "flash":
-        unit_bytes = int(truth["dies"]) * int(truth["planes"]) * int(truth["page"])
-        return {"write_drain_rate": unit_bytes * 1_000_000_000 // int(truth["program"])}
+        bytes_at_once = int(truth["dies"]) * int(truth["planes"]) * int(truth["page"])
+        drain_rate = 1e9 * bytes_at_once / int(truth["program"])
+        # While writes fill the fast cells, no slow ones are programmed; the buffer comes on top.
+        fast_rate = min(_FLASH_LINK_RATE, 1e9 * bytes_at_once / int(truth["slc_program"]))
+        buffer = int(truth["slc_cache"]) * (1 - drain_rate / fast_rate) + int(truth["buffer"])
+        return {"write_drain_rate": round(drain_rate), "write_buffer": round(buffer)}
     return {}

@@ -127,7 +127,11 @@ def calibrated(
         return with_arm.model_copy(update={"steady": steady})
     limits = _limits(runs, budget_ns)
     lengths = _Lengths(limits, _runtime_us(order, probes, budget_ns), probes.single_us)
-    limited = limited_holdouts(writes=facts.writable) if limits.any else []
+    limited = [
+        load
+        for load in limited_holdouts(writes=facts.writable)
+        if (limits.writes is not None and not load.reads_only) or limits.of_reads
+    ]
     holdouts += limited
 
     def make(loads: Sequence[DiskLoad], *, within_budget: bool = False) -> None:
@@ -279,11 +283,14 @@ def _document(
     ground = runs.ground
     loads = [*fitted_to, *holdouts]
     limits = lengths.limits
-    predicted = (
-        _predicted_with_limits(runs, forward.device(fit.disk), loads, lengths, machine)
-        if limits.any
-        else _averaged(forward, {load: forward.device(fit.disk, load) for load in loads})
-    )
+    reaching = [
+        load
+        for load in loads
+        if not limits.below(forward.rates[load], load.block_kib, writes=not load.reads_only)
+    ]
+    predicted = _averaged(
+        forward, {load: forward.device(fit.disk, load) for load in loads if load not in reaching}
+    ) | _predicted_with_limits(runs, forward.device(fit.disk), reaching, lengths, machine)
     drift = drift_of(runs.made)
     return DiskCalibration(
         schema=SCHEMA,
@@ -314,6 +321,8 @@ def _predicted_with_limits(
     """Predictions for runs just as long as those that were measured, since buckets empty in time."""
     model = Model(runs.ground.facts.space_bytes, machine)
     model.runtimes_us = {load.name: lengths.of_us(load) for load in loads}
+    if not loads:
+        return {}
     limited = ",".join([device, *(f"{key}={value}" for key, value in lengths.limits.parameters().items())])
     by_load = model.measured(limited, loads, _TEST_SEEDS)
     return {

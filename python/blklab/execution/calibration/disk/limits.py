@@ -72,7 +72,12 @@ class Limits:
     @property
     def any(self) -> bool:
         """Whether there is one."""
-        return not (self.ios is None and self.rate is None and self.writes is None)
+        return self.of_reads or self.writes is not None
+
+    @property
+    def of_reads(self) -> bool:
+        """Whether there is one that reads can reach."""
+        return self.ios is not None or self.rate is not None
 
     def unlimited_s(self, iops: float, block_kib: int, *, writes: bool = False) -> float:
         """Time for which a rested disk serves a load of at most this rate as if there were no limit."""
