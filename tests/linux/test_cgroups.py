@@ -85,7 +85,8 @@ def as_linux_shows(name: str, value: str) -> str:
     if name == "io.cost.qos":
         number, *words = value.split()
         words = [f"{word}.00" if "pct" in word and "." not in word else word for word in words]
-        return f"{number} ctrl=user " + " ".join(words) + " wlat=5000 min=1.00 max=10000.00\n"
+        control = [] if "ctrl=auto" in words else ["ctrl=user"]
+        return " ".join([number, *control, *words, "wlat=5000 min=1.00 max=10000.00\n"])
     return value + "\n"
 
 
@@ -376,13 +377,15 @@ def test_io_cost_of_a_disk_is_set_recorded_and_taken_back(
         )
 
     recorded(undo)
-    # Applied again: the first change is undone before the second, so that the record has what was before both.
+    # Applied again: the first change is undone before the second, so that what was before both is recorded.
     applied = load_record(identity)
     assert applied is not None
     journal = TreeJournal()
     cost.put_back(applied.former_groups, cast("Journal", journal))
     assert "enable=0" in qos.read_text()
-    assert "enable=1 ctrl=user rlat=7" in " ".join(journal.protected["io.cost.qos"])
+    assert journal.protected["io.cost.qos"] == [
+        "254:0 ctrl=user enable=1 rlat=7 wlat=5000 min=1.00 max=10000.00"
+    ]
     recorded(parameters.write(cast("Journal", TreeJournal())))
     applied = load_record(identity)
     assert applied is not None
