@@ -23,11 +23,11 @@ from blklab.execution.calibration.disk.document import (
 )
 from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.fit import Fit, fitted
-from blklab.execution.calibration.disk.forward import NEAREST_IOS, Forward, Logs, rates_of
+from blklab.execution.calibration.disk.forward import FINE_IOS, NEAREST_IOS, Forward, Logs, rates_of
 from blklab.execution.calibration.disk.ground import Ground, Measurement
 from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
 from blklab.execution.calibration.disk.limits import (
-    LENGTHS_S,
+    WRITE_LENGTHS_S,
     Limits,
     buffer_load,
     limit_loads,
@@ -36,8 +36,10 @@ from blklab.execution.calibration.disk.limits import (
 )
 from blklab.execution.calibration.disk.loads import (
     ARM_PROBES,
+    BUFFERED_HOLDOUTS,
     HOLDOUTS,
     LIMITED_HOLDOUTS,
+    SINGLE_WRITES,
     DiskLoad,
     Load,
     fitted_loads,
@@ -54,6 +56,7 @@ from blklab.execution.calibration.disk.observations import (
 from blklab.execution.calibration.disk.order import PROBE_ROUNDS, ROUNDS, Order
 from blklab.execution.calibration.disk.runs import Observer, Runs
 from blklab.execution.calibration.disk.saved import SavedMeasurements
+from blklab.execution.calibration.disk.short_runs import as_if_long
 from blklab.execution.calibration.disk.steady import (
     SteadyState,
     conditioned,
@@ -114,9 +117,8 @@ def calibrated(
     fitted_to = fitted_loads(queue_depth=facts.queues.depth, writes=facts.writable)
     holdouts = holdout_loads(writes=facts.writable)
     order = Order(fitted_to, holdouts, seed)
-    runs = Runs(
-        ground, saved, planned=order.most_runs + 3 * len(LENGTHS_S), budget_ns=budget_ns, observer=observer
-    )
+    planned = order.most_runs + 3 * len(WRITE_LENGTHS_S)
+    runs = Runs(ground, saved, planned=planned, budget_ns=budget_ns, observer=observer)
     if until_steady:
         require_conditionable(facts, ground.target.target)
     runs.prepare(order.all_loads)
@@ -126,12 +128,8 @@ def calibrated(
         with_arm = arm_calibrated(runs, seed=seed, machine=machine)
         return with_arm.model_copy(update={"steady": steady})
     limits = _limits(runs, budget_ns)
-    lengths = _Lengths(limits, _runtime_us(order, probes, budget_ns), probes.single_us)
-    limited = [
-        load
-        for load in limited_holdouts(writes=facts.writable)
-        if (limits.writes is not None and not load.reads_only) or limits.of_reads
-    ]
+    lengths = _lengths(runs, limits, _runtime_us(order, probes, budget_ns), probes.single_us)
+    limited = _long_holdouts(limits, writes=facts.writable)
     holdouts += limited
 
     def make(loads: Sequence[DiskLoad], *, within_budget: bool = False) -> None:
@@ -164,8 +162,13 @@ def calibrated(
         near = fit
     observer.announce("fitting the profile")
     found, forward, fit = fit_now(near)
-    observer.announce("testing the profile on loads that were not fitted")
     usable = [load for load in fitted_to if lengths.is_free(load, forward.rates[load])]
+    if short := {
+        load: lengths.of_us(load) for load in usable if lengths.are_short(load, forward.rates[load])
+    }:
+        longer = as_if_long(found, forward, fit.disk, short)
+        fit = fitted(longer, usable, forward, flushes=flushes, near=fit)
+    observer.announce("testing the profile on loads that were not fitted")
     document = _document(runs, found, forward, fit, lengths, usable, holdouts, seed=seed, machine=machine)
     return document.model_copy(update={"steady": steady})
 
@@ -236,10 +239,27 @@ def _limits(runs: Runs, budget_ns: int) -> Limits:
     return with_write_buffer(limits, measure, load, most_s=most_s)
 
 
+def _lengths(runs: Runs, limits: Limits, usual_us: int, single_read_us: float) -> _Lengths:
+    """How long loads run. If there are limits, a write that none slows down says how long others may last."""
+    if not (limits.any and runs.ground.facts.writable):
+        return _Lengths(limits, usual_us, {"read": single_read_us})
+    free_s = _PART_OF_BURST * limits.unlimited_s(math.inf, SINGLE_WRITES.block_kib, writes=True)
+    runtime_us = min(PROBE_RUNTIME_US, max(_LEAST_LIMITED_US, 1e6 * free_s))
+    single_write_us = runs.one(SINGLE_WRITES, round(runtime_us)).p50_ns / 1000
+    return _Lengths(limits, usual_us, {"read": single_read_us, "write": single_write_us})
+
+
+def _long_holdouts(limits: Limits, *, writes: bool) -> list[DiskLoad]:
+    """Loads to test with that reach what limits the disk."""
+    if limits.of_reads:
+        return limited_holdouts(writes=writes)
+    return [] if limits.writes is None else [*BUFFERED_HOLDOUTS]
+
+
 class _Lengths:
     """How long each load runs: too short to reach a limit, unless it is to test the profile."""
 
-    def __init__(self, limits: Limits, usual_us: int, single_us: float) -> None:
+    def __init__(self, limits: Limits, usual_us: int, single_us: Mapping[str, float]) -> None:
         self.limits = limits
         self._usual_us = usual_us
         self._single_us = single_us
@@ -248,7 +268,7 @@ class _Lengths:
         """Length of a load's runs."""
         if not self.limits.any or load in HOLDOUTS:
             return self._usual_us
-        if load in LIMITED_HOLDOUTS:
+        if load in LIMITED_HOLDOUTS or load in BUFFERED_HOLDOUTS:
             return _LIMITED_US
         return round(min(self._usual_us, max(_LEAST_LIMITED_US, 1e6 * self._free_s(load))))
 
@@ -258,13 +278,18 @@ class _Lengths:
             return True
         return self.of_us(load) <= 1e6 * self._free_s(load) + 1
 
+    def are_short(self, load: DiskLoad, iops: float) -> bool:
+        """Whether a load's runs were shortened to fewer I/Os than the fit simulates."""
+        runtime_us = self.of_us(load)
+        return runtime_us < self._usual_us and runtime_us * iops / 1e6 < FINE_IOS
+
     def _free_s(self, load: DiskLoad) -> float:
         writes = not load.reads_only
+        # Of a mixture, all may be of the faster kind for a while.
+        directions = ("read", "write") if load.direction == "mixed" else (load.direction,)
+        single_us = min(self._single_us[direction] for direction in directions)
         # Servers may take turns with luck: a queue serves a little more than single commands suggest.
-        most_iops = _QUEUE_GAIN * 1e6 * load.depth / self._single_us
-        if writes and self.limits.writes is not None:
-            # A buffer takes a write in far less time than a read needs.
-            most_iops = math.inf
+        most_iops = _QUEUE_GAIN * 1e6 * load.depth / single_us
         return _PART_OF_BURST * self.limits.unlimited_s(most_iops, load.block_kib, writes=writes)
 
 

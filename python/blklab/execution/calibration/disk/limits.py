@@ -22,6 +22,10 @@ from blklab.execution.calibration.disk.placed_loads import PlacedLoad
 from blklab.quantities.units import format_bytes
 
 LENGTHS_S = (0.05, 0.25, 0.5, 1, 2, 4, 8, 16)
+WRITE_LENGTHS_S = (0.01, *LENGTHS_S)
+"""The first is so short that a buffer takes all of it: it shows the rate before it is full."""
+_BETWEEN = 0.75
+"""Of the longest length: one more if writes slow down, to see whether they have come to a steady rate."""
 _FALL = 0.85
 """A rate below this part of the first run's is a limit's."""
 _STEADY = 0.02
@@ -187,7 +191,8 @@ def with_write_buffer(limits: Limits, measure: Measure, load: PlacedLoad, *, mos
     times: list[float] = []
     counts: list[int] = []
     writes: Bucket | None = None
-    for length_s in LENGTHS_S:
+    longest_s = 0.0
+    for length_s in WRITE_LENGTHS_S:
         if times and (length_s > most_s or counts[-1] / times[-1] * length_s > most_ios):
             break
         found = measure(load, round(1e6 * length_s))
@@ -195,10 +200,16 @@ def with_write_buffer(limits: Limits, measure: Measure, load: PlacedLoad, *, mos
         counts.append(found.ios)
         # A buffer in front of fast cells makes two lines. The last one counts.
         writes = _of_line(times, counts) or writes
+        longest_s = length_s
     first = max(count / time for count, time in zip(counts, times, strict=True))
+    slower = counts[-1] / times[-1] < _FALL * first
+    if writes is None and slower and len(times) > 2:
+        found = measure(load, round(1e6 * _BETWEEN * longest_s))
+        times.insert(-1, found.ios / found.iops)
+        counts.insert(-1, found.ios)
+        writes = _of_line(times, counts)
     written = format_bytes(max(counts) * block_bytes)
     if writes is None:
-        slower = counts[-1] / times[-1] < _FALL * first
         reason = f"writes slow down within {written} at once, to no steady rate yet"
         return replace(limits, no_write_buffer=reason if slower else f"none within {written} at once")
     if writes.burst < _LEAST_FAST_S * first:
@@ -239,7 +250,7 @@ def _of_line(times: Sequence[float], counts: Sequence[int]) -> Bucket | None:
         return None
     first = max(count / time for count, time in zip(counts, times, strict=True))
     slopes = np.diff(counts[-3:]) / np.diff(times[-3:])
-    if counts[0] < _FEW_IOS or slopes[1] > _FALL * first or abs(slopes[0] / slopes[1] - 1) > _STEADY:
+    if counts[-3] < _FEW_IOS or slopes[1] > _FALL * first or abs(slopes[0] / slopes[1] - 1) > _STEADY:
         return None
     limit, burst = np.polyfit(times[-3:], counts[-3:], 1)
     off = float(np.max(np.abs(np.polyval([limit, burst], times[-3:]) - counts[-3:])))
