@@ -24,8 +24,8 @@ _MOST_RUNS = 64
 _LONG_SEEDS = range(31, 35)
 _FIRST_SHORT_SEED = 101
 _PART_OF_IO = 1 / math.sqrt(12)
-"""A count is whole: the standard deviation of what is cut off. Where nothing is drawn at random, it is cut off
-alike in all runs, so repetitions do not show it."""
+"""A count is whole: the standard deviation of what is cut off. Without chance it is alike in all runs, so
+repetitions do not show it."""
 
 
 def as_if_long(
