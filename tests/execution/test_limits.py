@@ -6,7 +6,13 @@ import pytest
 
 from blklab.execution.calibration.disk.document import limit_figures
 from blklab.execution.calibration.disk.ground import Measurement, opened_ground
-from blklab.execution.calibration.disk.limits import Limits, limit_loads, limits_of
+from blklab.execution.calibration.disk.limits import (
+    Limits,
+    buffer_load,
+    limit_loads,
+    limits_of,
+    with_write_buffer,
+)
 from blklab.execution.calibration.disk.loads import Load
 from blklab.spec.machines import load_machine
 from blklab.spec.targets import parse_target
@@ -15,8 +21,8 @@ MACHINE = load_machine("ordinary")
 DISK = "sim:virtual,read_latency=400us,read_spread=200,read_command=20us,parallel=16,queue_depth=64"
 
 
-def limits(parameters: str) -> Limits:
-    with opened_ground(parse_target(DISK + parameters), seed=1, machine=MACHINE) as ground:
+def limits(parameters: str, disk: str = DISK) -> Limits:
+    with opened_ground(parse_target(disk + parameters), seed=1, machine=MACHINE) as ground:
         number = 0
 
         def measure(load: Load, runtime_us: int) -> Measurement:
@@ -24,8 +30,13 @@ def limits(parameters: str) -> Limits:
             number += 1
             return ground.measure(load, number=number, runtime_us=runtime_us)
 
-        loads = limit_loads(queue_depth=64, max_sectors_kb=1280, space_bytes=ground.facts.space_bytes)
-        return limits_of(measure, loads, most_s=2)
+        space_bytes = ground.facts.space_bytes
+        loads = limit_loads(queue_depth=64, max_sectors_kb=1280, space_bytes=space_bytes)
+        found = limits_of(measure, loads, most_s=2)
+        if found.any:
+            return found
+        load = buffer_load(queue_depth=64, max_sectors_kb=1280, space_bytes=space_bytes)
+        return with_write_buffer(found, measure, load, most_s=4)
 
 
 def test_a_limit_of_ios_and_its_burst_are_found() -> None:
@@ -64,6 +75,8 @@ def test_no_limit_is_found_where_there_is_none_and_the_profile_says_how_far() ->
     assert figures["io_limit"].value == 0
     assert figures["io_limit"].how == f"none within {found.seen_ios} I/Os at once"
     assert found.seen_ios > 50_000
+    assert figures["write_drain_rate"].value == 0
+    assert figures["write_drain_rate"].how.startswith("none within")
 
 
 def test_a_disk_that_may_not_have_rested_has_a_burst_of_at_least_what_was_seen() -> None:
@@ -71,3 +84,40 @@ def test_a_disk_that_may_not_have_rested_has_a_burst_of_at_least_what_was_seen()
     burst = {figure.key: figure for figure in limit_figures(found, rested=False)}["io_burst"]
     assert burst.high is None
     assert burst.low is not None
+
+
+def test_a_write_buffer_is_found_and_slows_down_writes_alone() -> None:
+    found = limits(
+        ",write_buffer=500000000,write_drain_rate=300000000,write_rate=1500000000,write_latency=50us"
+    )
+    assert (found.ios, found.rate) == (None, None)
+    assert found.writes is not None
+    for interval, true in ((found.writes.per_second_interval, 3e8), (found.writes.burst_interval, 5e8)):
+        assert interval[0] <= true <= interval[1] < 1.1 * true
+    assert set(found.parameters()) == {"write_buffer", "write_drain_rate"}
+    assert found.below(20_000, 256)
+    assert not found.below(20_000, 256, writes=True)
+    assert found.unlimited_s(20_000, 256, writes=True) == pytest.approx(1 / 3, rel=0.1)
+    assert found.unlimited_s(20_000, 256) == float("inf")
+
+
+def test_the_rate_behind_fast_cells_is_that_of_all_dies_with_slow_ones() -> None:
+    """32 dies program 16 KiB in a millisecond. Before that, writes fill a buffer and fast cells."""
+    found = limits(
+        ",dies=32,planes=1,program=1ms,slc_program=300us,slc_cache=800000000,buffer=16m,erase_block=12m",
+        disk="sim:flash",
+    )
+    assert found.writes is not None
+    true = 32 * 16_384 * 1000
+    assert found.writes.per_second == pytest.approx(true, rel=0.05)
+    # While the fast cells fill, the buffer empties three times as fast as later.
+    assert found.writes.burst == pytest.approx(0.7 * 8e8 + (16 << 20), rel=0.1)
+
+
+def test_writes_that_still_slow_down_are_said_to() -> None:
+    found = limits(
+        ",write_buffer=3000000000,write_drain_rate=300000000,write_rate=1500000000,write_latency=50us"
+    )
+    assert found.writes is None
+    how = {figure.key: figure for figure in limit_figures(found, rested=True)}["write_drain_rate"].how
+    assert "to no steady rate yet" in how

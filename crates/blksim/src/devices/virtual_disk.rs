@@ -6,10 +6,12 @@
 //!   rate of its direction. Both directions share it, or each has its own.
 //! * Then one of `parallel` servers takes the command for its latency, a median with a lognormal spread.
 //!   It goes to the first server that is free, or to one drawn at random, as data lie on the dies of flash.
+//! * A write ends only when the write buffer has room for it. The buffer empties at a rate of its own; one with
+//!   a cache of fast cells behind it counts as a larger one. Neither link nor servers wait for it, nor do reads.
 //! * A flush begins when the writes before it have ended.
 //!
-//! All of this is charged in order of arrival. Not modelled: addresses, buffers that fill, collection of
-//! garbage, caches.
+//! All of this is charged in order of arrival. Not modelled: addresses, collection of garbage, caches for
+//! reads.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -103,6 +105,20 @@ pub const PARAMETERS: &[Param] = &[
         (0, 1 << 50),
         "bytes that an idle disk takes at once beyond",
     ),
+    Param::new(
+        "write_buffer",
+        Unit::Bytes,
+        0,
+        (0, 1 << 50),
+        "writes that an idle disk takes before they slow down to write_drain_rate",
+    ),
+    Param::new(
+        "write_drain_rate",
+        Unit::BytesPerSecond,
+        0,
+        (0, 1 << 44),
+        "speed at which the write buffer empties; 0: writes never fill it",
+    ),
     Param::new("queue_depth", Unit::Count, 256, (1, 65_536), "commands that it takes at once"),
     Param::new(
         "hw_queues",
@@ -147,6 +163,8 @@ pub struct VirtualDisk {
     full_duplex: bool,
     ios: Option<TokenBucket>,
     bytes: Option<TokenBucket>,
+    /// Its tokens are the room in the write buffer.
+    write_buffer: Option<TokenBucket>,
     stream: Stream,
     writes_end_ns: u64,
     busy_until_ns: u64,
@@ -188,6 +206,7 @@ impl VirtualDisk {
             full_duplex: values.flag("full_duplex"),
             ios: TokenBucket::new(get("io_limit"), get("io_burst")),
             bytes: TokenBucket::new(get("rate_limit"), get("rate_burst")),
+            write_buffer: TokenBucket::new(get("write_drain_rate"), get("write_buffer")),
             stream: Stream::named(seed, "device/virtual"),
             writes_end_ns: 0,
             busy_until_ns: 0,
@@ -215,8 +234,11 @@ impl VirtualDisk {
         *link_free_ns = (*link_free_ns).max(admitted_ns) + service.command_ns + transfer_ns as u64;
         let ready_ns = *link_free_ns;
         let work_ns = service.draw_ns(&mut self.stream);
-        let done_ns = self.servers.serve(ready_ns, work_ns, &mut self.stream);
+        let mut done_ns = self.servers.serve(ready_ns, work_ns, &mut self.stream);
         if writes {
+            if let Some(room) = &mut self.write_buffer {
+                done_ns = done_ns.max(room.take(now_ns, bytes));
+            }
             self.writes_end_ns = self.writes_end_ns.max(done_ns);
         }
         self.complete(done_ns, command.id, outbox);
@@ -378,6 +400,22 @@ mod tests {
         let ends_ms: Vec<u64> =
             ends_ns(&disk, &[(Read, 4); 6]).iter().map(|end_ns| end_ns / 1_000_000).collect();
         assert_eq!(ends_ms, [0, 0, 0, 0, 1, 2]);
+    }
+
+    #[test]
+    fn writes_fill_the_buffer_and_then_come_at_its_drain_rate_while_reads_pass() {
+        let disk = [
+            ("read_latency", "1us"),
+            ("write_latency", "1us"),
+            ("write_rate", "1t"),
+            ("write_buffer", "12k"),
+            ("write_drain_rate", "4096000"),
+        ];
+        let mut commands = vec![(Write, 4); 6];
+        commands.push((Read, 4));
+        let ends_ms: Vec<u64> =
+            ends_ns(&disk, &commands).iter().map(|end_ns| end_ns / 1_000_000).collect();
+        assert_eq!(ends_ms, [0, 0, 0, 0, 1, 2, 0]);
     }
 
     #[test]

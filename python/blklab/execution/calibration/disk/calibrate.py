@@ -23,14 +23,23 @@ from blklab.execution.calibration.disk.document import (
 )
 from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.fit import Fit, fitted
-from blklab.execution.calibration.disk.forward import NEAREST_IOS, Forward, Logs, rates_of
+from blklab.execution.calibration.disk.forward import FINE_IOS, NEAREST_IOS, Forward, Logs, rates_of
 from blklab.execution.calibration.disk.ground import Ground, Measurement
 from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
-from blklab.execution.calibration.disk.limits import LENGTHS_S, Limits, limit_loads, limits_of
+from blklab.execution.calibration.disk.limits import (
+    WRITE_LENGTHS_S,
+    Limits,
+    buffer_load,
+    limit_loads,
+    limits_of,
+    with_write_buffer,
+)
 from blklab.execution.calibration.disk.loads import (
     ARM_PROBES,
+    BUFFERED_HOLDOUTS,
     HOLDOUTS,
     LIMITED_HOLDOUTS,
+    SINGLE_WRITES,
     DiskLoad,
     Load,
     fitted_loads,
@@ -47,6 +56,7 @@ from blklab.execution.calibration.disk.observations import (
 from blklab.execution.calibration.disk.order import PROBE_ROUNDS, ROUNDS, Order
 from blklab.execution.calibration.disk.runs import Observer, Runs
 from blklab.execution.calibration.disk.saved import SavedMeasurements
+from blklab.execution.calibration.disk.short_runs import as_if_long
 from blklab.execution.calibration.disk.steady import (
     SteadyState,
     conditioned,
@@ -107,9 +117,8 @@ def calibrated(
     fitted_to = fitted_loads(queue_depth=facts.queues.depth, writes=facts.writable)
     holdouts = holdout_loads(writes=facts.writable)
     order = Order(fitted_to, holdouts, seed)
-    runs = Runs(
-        ground, saved, planned=order.most_runs + 2 * len(LENGTHS_S), budget_ns=budget_ns, observer=observer
-    )
+    planned = order.most_runs + 3 * len(WRITE_LENGTHS_S)
+    runs = Runs(ground, saved, planned=planned, budget_ns=budget_ns, observer=observer)
     if until_steady:
         require_conditionable(facts, ground.target.target)
     runs.prepare(order.all_loads)
@@ -119,8 +128,8 @@ def calibrated(
         with_arm = arm_calibrated(runs, seed=seed, machine=machine)
         return with_arm.model_copy(update={"steady": steady})
     limits = _limits(runs, budget_ns)
-    lengths = _Lengths(limits, _runtime_us(order, probes, budget_ns), probes.single_us)
-    limited = limited_holdouts(writes=facts.writable) if limits.any else []
+    lengths = _lengths(runs, limits, _runtime_us(order, probes, budget_ns), probes.single_us)
+    limited = _long_holdouts(limits, writes=facts.writable)
     holdouts += limited
 
     def make(loads: Sequence[DiskLoad], *, within_budget: bool = False) -> None:
@@ -153,8 +162,13 @@ def calibrated(
         near = fit
     observer.announce("fitting the profile")
     found, forward, fit = fit_now(near)
-    observer.announce("testing the profile on loads that were not fitted")
     usable = [load for load in fitted_to if lengths.is_free(load, forward.rates[load])]
+    if short := {
+        load: lengths.of_us(load) for load in usable if lengths.are_short(load, forward.rates[load])
+    }:
+        longer = as_if_long(found, forward, fit.disk, short)
+        fit = fitted(longer, usable, forward, flushes=flushes, near=fit)
+    observer.announce("testing the profile on loads that were not fitted")
     document = _document(runs, found, forward, fit, lengths, usable, holdouts, seed=seed, machine=machine)
     return document.model_copy(update={"steady": steady})
 
@@ -213,18 +227,39 @@ def _limits(runs: Runs, budget_ns: int) -> Limits:
             time.sleep(min(runtime_us / 1e6, _MOST_REST_S))
         return runs.one(load, runtime_us)
 
-    loads = limit_loads(
-        queue_depth=facts.queues.depth,
-        max_sectors_kb=facts.queues.max_sectors_kb,
-        space_bytes=facts.space_bytes,
-    )
-    return limits_of(measure, loads, most_s=_PART_FOR_LIMITS * budget_ns / 1e9)
+    most_s = _PART_FOR_LIMITS * budget_ns / 1e9
+    depth, max_sectors_kb = facts.queues.depth, facts.queues.max_sectors_kb
+    loads = limit_loads(queue_depth=depth, max_sectors_kb=max_sectors_kb, space_bytes=facts.space_bytes)
+    limits = limits_of(measure, loads, most_s=most_s)
+    if limits.any or not facts.writable:
+        # Writes would show the same limits again.
+        return limits
+    runs.announce("looking for a write buffer that fills")
+    load = buffer_load(queue_depth=depth, max_sectors_kb=max_sectors_kb, space_bytes=facts.space_bytes)
+    return with_write_buffer(limits, measure, load, most_s=most_s)
+
+
+def _lengths(runs: Runs, limits: Limits, usual_us: int, single_read_us: float) -> _Lengths:
+    """How long loads run. If there are limits, a write that none slows down says how long others may last."""
+    if not (limits.any and runs.ground.facts.writable):
+        return _Lengths(limits, usual_us, {"read": single_read_us})
+    free_s = _PART_OF_BURST * limits.unlimited_s(math.inf, SINGLE_WRITES.block_kib, writes=True)
+    runtime_us = min(PROBE_RUNTIME_US, max(_LEAST_LIMITED_US, 1e6 * free_s))
+    single_write_us = runs.one(SINGLE_WRITES, round(runtime_us)).p50_ns / 1000
+    return _Lengths(limits, usual_us, {"read": single_read_us, "write": single_write_us})
+
+
+def _long_holdouts(limits: Limits, *, writes: bool) -> list[DiskLoad]:
+    """Loads to test with that reach what limits the disk."""
+    if limits.of_reads:
+        return limited_holdouts(writes=writes)
+    return [] if limits.writes is None else [*BUFFERED_HOLDOUTS]
 
 
 class _Lengths:
     """How long each load runs: too short to reach a limit, unless it is to test the profile."""
 
-    def __init__(self, limits: Limits, usual_us: int, single_us: float) -> None:
+    def __init__(self, limits: Limits, usual_us: int, single_us: Mapping[str, float]) -> None:
         self.limits = limits
         self._usual_us = usual_us
         self._single_us = single_us
@@ -233,18 +268,29 @@ class _Lengths:
         """Length of a load's runs."""
         if not self.limits.any or load in HOLDOUTS:
             return self._usual_us
-        if load in LIMITED_HOLDOUTS:
+        if load in LIMITED_HOLDOUTS or load in BUFFERED_HOLDOUTS:
             return _LIMITED_US
         return round(min(self._usual_us, max(_LEAST_LIMITED_US, 1e6 * self._free_s(load))))
 
     def is_free(self, load: DiskLoad, iops: float) -> bool:
         """Whether no run of a load has reached a limit."""
-        return self.limits.below(iops, load.block_kib) or self.of_us(load) <= 1e6 * self._free_s(load) + 1
+        if self.limits.below(iops, load.block_kib, writes=not load.reads_only):
+            return True
+        return self.of_us(load) <= 1e6 * self._free_s(load) + 1
+
+    def are_short(self, load: DiskLoad, iops: float) -> bool:
+        """Whether a load's runs were shortened to fewer I/Os than the fit simulates."""
+        runtime_us = self.of_us(load)
+        return runtime_us < self._usual_us and runtime_us * iops / 1e6 < FINE_IOS
 
     def _free_s(self, load: DiskLoad) -> float:
+        writes = not load.reads_only
+        # Of a mixture, all may be of the faster kind for a while.
+        directions = ("read", "write") if load.direction == "mixed" else (load.direction,)
+        single_us = min(self._single_us[direction] for direction in directions)
         # Servers may take turns with luck: a queue serves a little more than single commands suggest.
-        most_iops = _QUEUE_GAIN * 1e6 * load.depth / self._single_us
-        return _PART_OF_BURST * self.limits.unlimited_s(most_iops, load.block_kib)
+        most_iops = _QUEUE_GAIN * 1e6 * load.depth / single_us
+        return _PART_OF_BURST * self.limits.unlimited_s(most_iops, load.block_kib, writes=writes)
 
 
 def _document(
@@ -262,11 +308,14 @@ def _document(
     ground = runs.ground
     loads = [*fitted_to, *holdouts]
     limits = lengths.limits
-    predicted = (
-        _predicted_with_limits(runs, forward.device(fit.disk), loads, lengths, machine)
-        if limits.any
-        else _averaged(forward, {load: forward.device(fit.disk, load) for load in loads})
-    )
+    reaching = [
+        load
+        for load in loads
+        if not limits.below(forward.rates[load], load.block_kib, writes=not load.reads_only)
+    ]
+    predicted = _averaged(
+        forward, {load: forward.device(fit.disk, load) for load in loads if load not in reaching}
+    ) | _predicted_with_limits(runs, forward.device(fit.disk), reaching, lengths, machine)
     drift = drift_of(runs.made)
     return DiskCalibration(
         schema=SCHEMA,
@@ -297,6 +346,8 @@ def _predicted_with_limits(
     """Predictions for runs just as long as those that were measured, since buckets empty in time."""
     model = Model(runs.ground.facts.space_bytes, machine)
     model.runtimes_us = {load.name: lengths.of_us(load) for load in loads}
+    if not loads:
+        return {}
     limited = ",".join([device, *(f"{key}={value}" for key, value in lengths.limits.parameters().items())])
     by_load = model.measured(limited, loads, _TEST_SEEDS)
     return {

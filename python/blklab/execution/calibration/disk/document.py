@@ -27,7 +27,7 @@ from blklab.spec.machines import Machine
 
 SCHEMA = "blklab.calibrate/1"
 NOT_COVERED = (
-    "buffers and fast caches that fill up under long writes, collection of garbage, caches for reads, and"
+    "collection of garbage, fast caches that the longest load of writes does not fill, caches for reads, and"
     " whatever depends on the address"
 )
 """The parts of a disk that a profile of the kind does not describe."""
@@ -195,6 +195,12 @@ def limit_figures(limits: Limits, *, rested: bool) -> list[Figure]:
             "rate_burst",
             limits.rate,
             f"none within {format_bytes(limits.seen_bytes)} at once",
+        ),
+        (
+            "write_drain_rate",
+            "write_buffer",
+            limits.writes,
+            limits.no_write_buffer,
         ),
     ):
         if bucket is None:

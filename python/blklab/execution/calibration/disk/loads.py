@@ -141,6 +141,16 @@ HOLDOUTS = (
 LIMITED_HOLDOUTS = (DiskLoad("read", 16, 16), DiskLoad("mixed", 32, 16))
 """Further such loads, long ones, for a disk with limits."""
 
+BUFFERED_HOLDOUTS = (
+    DiskLoad("write", 128, 8, sequential=True),
+    DiskLoad("write", 64, 16),
+    DiskLoad("mixed", 32, 16),
+)
+"""Long ones for a disk with a write buffer: most of the time it is full."""
+
+SINGLE_WRITES = DiskLoad("write", 4, 1)
+"""Shows how fast a disk with limits can take writes, which sets how long others may run."""
+
 
 def fitted_loads(*, queue_depth: int, writes: bool) -> list[DiskLoad]:
     """The loads to fit to.
