@@ -9,16 +9,16 @@ pub const KERNEL: &str = "kernel";
 /// Releases that are modelled, as they are written.
 pub const RELEASES: &[&str] = &["6.1", "7.3"];
 
-/// What a release does otherwise than Linux 6.1. Each was read in both sources, 6.1.192 and 7.3.4.
+/// The changes since Linux 6.1 that a release has. Each was read in both sources, 6.1.192 and 7.3.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Behaviours {
     /// A plug is a list with a tail, so that requests issued straight from it go oldest first
     /// (`blk_add_rq_to_plug`, `blk_mq_issue_direct` of `block/blk-mq.c`; e70c301faece, 6.13).
     pub plug_issues_oldest_first: bool,
-    /// A sweep of mq-deadline goes on from the sector of its last request, at whatever is there now;
+    /// A sweep of mq-deadline continues at the sector of its last request, at whatever is there now;
     /// before, at the request that followed when that one was taken (`deadline_from_pos` and
     /// `latest_pos` of `block/mq-deadline.c`).
-    pub sweep_goes_on_from_sector: bool,
+    pub sweep_continues_at_sector: bool,
     /// A shallow depth counts tags of the whole map, in proportion of which each word has its share;
     /// before, tags of each word (`__map_depth_with_shallow` of `lib/sbitmap.c`).
     pub shallow_depth_of_map: bool,
@@ -39,7 +39,7 @@ impl Behaviours {
     /// Linux 6.1.
     pub const V6_1: Self = Self {
         plug_issues_oldest_first: false,
-        sweep_goes_on_from_sector: false,
+        sweep_continues_at_sector: false,
         shallow_depth_of_map: false,
         async_depth_of_queue: false,
         batch_wakes_across_lists: false,
@@ -49,7 +49,7 @@ impl Behaviours {
     /// Linux 7.3.
     pub const V7_3: Self = Self {
         plug_issues_oldest_first: true,
-        sweep_goes_on_from_sector: true,
+        sweep_continues_at_sector: true,
         shallow_depth_of_map: true,
         async_depth_of_queue: true,
         batch_wakes_across_lists: true,

@@ -46,7 +46,7 @@ pub struct SbitmapQueue {
     min_shallow_depth: u32,
     /// A shallow depth counts tags of the whole map.
     shallow_depth_of_map: bool,
-    /// A batch goes on to the next wait queue if one has too few sleepers.
+    /// A batch continues with the next wait queue if one has too few sleepers.
     batch_wakes_across_lists: bool,
     nr_used: u32,
     /// Tag at which the next search begins.

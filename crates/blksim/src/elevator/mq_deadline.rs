@@ -26,7 +26,7 @@ const NR_CLASSES: usize = 3;
 struct Class {
     sides: [Side; 2],
     next: [Option<RequestId>; 2],
-    /// Sector of the request taken last, for kernels that go on from there.
+    /// Sector of the request taken last, for kernels that continue there.
     latest_sector: [u64; 2],
     /// Requests that were inserted and are not complete, including those in the device.
     unfinished: u32,
@@ -286,7 +286,7 @@ impl MqDeadline {
         latest_ns: Option<i64>,
     ) -> Option<RequestId> {
         let Class { sides, next, latest_sector, .. } = &mut self.classes[class];
-        if self.behaviours.sweep_goes_on_from_sector {
+        if self.behaviours.sweep_continues_at_sector {
             cold_path();
             *next = [READ, WRITE].map(|side| sides[side].tree.from(latest_sector[side]));
         }
