@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use blksim::block::kernel_version::KERNEL;
 use blksim::block::raid::check;
 use blksim::core::error::{Error, ErrorKind, SimulationError};
 use blksim::devices::Profile;
@@ -215,8 +216,14 @@ fn settle(request: Request) -> Result<Setup, Error> {
             return Err(bad_request("the device needs a profile or a kind".to_owned()));
         }
     };
+    let mut machine: Vec<_> = request.machine.into_iter().collect();
     for (name, text) in &device.parameters {
-        profile.set(name, text)?;
+        // An option of the target, though not of its device.
+        if name == KERNEL {
+            machine.push((name.clone(), text.clone()));
+        } else {
+            profile.set(name, text)?;
+        }
     }
     let defaults = Limits::default();
     let scheduler = match request.scheduler {
@@ -232,7 +239,7 @@ fn settle(request: Request) -> Result<Setup, Error> {
         scheduler,
         tunables: request.tunables.into_iter().collect(),
         queue: request.queue.into_iter().collect(),
-        machine: request.machine.into_iter().collect(),
+        machine,
         cgroups: request
             .cgroups
             .into_iter()

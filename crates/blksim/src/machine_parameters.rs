@@ -1,10 +1,12 @@
 //! The parameters of the machine around the queue.
 
 use crate::block::attributes::MAX_REQUESTS;
+use crate::block::kernel_version::{KERNEL, RELEASES};
 use crate::core::params::{Param, Unit};
 
 /// The simulated machine around the queue.
 pub const MACHINE: &[Param] = &[
+    Param::choice(KERNEL, RELEASES, 0, "release of Linux that blk-mq and its schedulers follow"),
     Param::new(
         "hz",
         Unit::Count,

@@ -4,6 +4,7 @@ use crate::block::attributes::{default_nr_requests, nr_scheduler_tags, queue_val
 use crate::block::cgroup::{Cgroups, GivenGroups};
 use crate::block::disk::{CompletionAffinity, Disk};
 use crate::block::disks::Disks;
+use crate::block::kernel_version::{Behaviours, KERNEL};
 use crate::block::queue_facts::QueueFacts;
 use crate::block::raid::{Raid, array};
 use crate::block::sbitmap::bits_per_word;
@@ -425,6 +426,7 @@ pub(crate) fn queue_facts(
             _ => 1,
         },
         shares_tags: facts.shares_tags,
+        behaviours: Behaviours::of(machine.word(KERNEL)),
     }
 }
 

@@ -40,6 +40,7 @@ from blklab.execution.fidelity.running import run_cells
 from blklab.guests.kernels.names import kernel_names
 from blklab.guests.kernels.store import find
 from blklab.quantities.units import format_duration
+from blklab.simulator.core import MODELLED_RELEASES
 from blklab.spec.machines import THIS, load_machine
 
 _OF_GUESTS = ("random_number", "kernel", "blk_mq", "jobs", "workers", "against", "page")
@@ -126,7 +127,7 @@ def command(
         raise UsageError("--blk-mq cannot be combined with --random", hint="it chooses the matrix")
     loads = selected(MATRIX, patterns) if host else []
     drawn = random_cells(random_number, seed) if random_number else _matrix_for(kernel, blk_mq=blk_mq)
-    cells = [] if host else selected(drawn, patterns)
+    cells = [] if host else _simulated_as(kernel, selected(drawn, patterns))
     if machine is not None and not host:
         table = load_machine(machine).on_one_processor()
         cells = [dataclasses.replace(cell, machine=table) for cell in cells]
@@ -166,6 +167,15 @@ def _matrix_for(kernel: str, *, blk_mq: bool) -> list[FidelityCell]:
     if not (kernel in kernel_names() and "cfq" in find(kernel).schedulers):
         return matrix()
     return early_blk_mq_matrix() if blk_mq else legacy_matrix()
+
+
+def _simulated_as(kernel: str, cells: list[FidelityCell]) -> list[FidelityCell]:
+    """The cells with the newest release that the simulator follows and the kernel has reached."""
+    if kernel not in kernel_names():
+        return cells
+    reached = [release for release in MODELLED_RELEASES if release <= find(kernel).release]
+    text = ".".join(str(part) for part in max(reached, default=MODELLED_RELEASES[0]))
+    return [dataclasses.replace(cell, simulated_release=text) for cell in cells]
 
 
 def _refuse_options_of_guests() -> None:

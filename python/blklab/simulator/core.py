@@ -41,8 +41,24 @@ _ERRORS_BY_KIND: dict[str, type[BlklabError]] = {
 """Error kinds of the core and of the guest program; any other kind is a failed run."""
 
 
+MODELLED_RELEASES = ((6, 1), (7, 3))
+"""Releases of Linux that the simulator follows, the first by default."""
+
+_KERNEL = "kernel"
+"""Option of a target that names the release that the simulator follows."""
+
+
 def device_request(target: ModelTarget, profile: Profile) -> dict[str, Any]:
-    """The part of a core request that describes the device."""
+    """The part of a core request that describes the device.
+
+    Raises:
+        UsageError: if the target of a guest names a release of the simulator's.
+    """
+    if target.scheme != "sim" and _KERNEL in dict(target.parameters):
+        raise UsageError(
+            f"{target.text!r} names a kernel, which only the simulator takes there",
+            hint="choose a guest's kernel with --kernel NAME",
+        )
     return {
         "device": {
             "profile": profile.text,

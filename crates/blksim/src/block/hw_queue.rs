@@ -40,7 +40,7 @@ pub(crate) struct HwQueue {
 impl HwQueue {
     pub fn new(facts: QueueFacts, min_shallow_depth: u32) -> Self {
         Self {
-            tags: SbitmapQueue::new(facts.nr_requests, facts.bits_per_word, min_shallow_depth),
+            tags: new_tags(facts, min_shallow_depth),
             ahead: VecDeque::new(),
             in_flight: 0,
             nr_held: 0,
@@ -55,13 +55,18 @@ impl HwQueue {
 
     /// Gives it other tags, none of which is in use.
     pub fn new_tags(&mut self, facts: QueueFacts, min_shallow_depth: u32) {
-        self.tags = SbitmapQueue::new(facts.nr_requests, facts.bits_per_word, min_shallow_depth);
+        self.tags = new_tags(facts, min_shallow_depth);
     }
 
     /// True if it has no request.
     pub fn is_drained(&self) -> bool {
         self.in_flight == 0 && self.ahead.is_empty() && self.tags.nr_used() == 0
     }
+}
+
+fn new_tags(facts: QueueFacts, min_shallow_depth: u32) -> SbitmapQueue {
+    SbitmapQueue::new(facts.nr_requests, facts.bits_per_word, min_shallow_depth)
+        .with_behaviours(facts.behaviours)
 }
 
 /// A hardware queue of a machine, as one number: of a worker, or of an event.

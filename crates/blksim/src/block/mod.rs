@@ -12,6 +12,7 @@ mod extent_index;
 mod flush;
 pub(crate) mod flush_queue;
 pub(crate) mod hw_queue;
+pub mod kernel_version;
 pub mod layer;
 mod merge;
 pub mod per_hctx;

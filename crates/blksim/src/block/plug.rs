@@ -57,8 +57,11 @@ impl BlockLayer {
             // The members of an array may switch their schedulers one after the other.
             let direct = |&id: &RequestId| self.disks[self.requests[id].disk as usize].direct;
             if why == PlugFlush::AtEnd && order.iter().all(direct) {
-                // Requests issued to the driver straight from the plug go newest first.
-                for id in order.drain(..).rev() {
+                // Requests issued to the driver straight from the plug went newest first once.
+                if !self.plug_issues_oldest_first(&order) {
+                    order.reverse();
+                }
+                for id in order.drain(..) {
                     let disk = self.requests[id].disk as usize;
                     if self.disks[disk].view.facts.has_one_hctx() {
                         self.issue_directly(disk, OnlyHctx, id);
@@ -95,6 +98,13 @@ impl BlockLayer {
                 self.run_queue(disk, hctx);
             }
         }
+    }
+
+    fn plug_issues_oldest_first(&self, order: &[RequestId]) -> bool {
+        order.first().is_some_and(|&id| {
+            let disk = &self.disks[self.requests[id].disk as usize];
+            disk.view.facts.behaviours.plug_issues_oldest_first
+        })
     }
 
     /// Flushes a plug as legacy kernels do: by disk and sector, trying a back merge for each

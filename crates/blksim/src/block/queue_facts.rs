@@ -1,6 +1,7 @@
 //! The constants of a request queue that schedulers and I/O controllers may read
 //! (of the kernel's `struct request_queue` and `struct queue_limits`).
 
+use crate::block::kernel_version::Behaviours;
 use crate::block::per_hctx::{Hctx, HctxNumber};
 use crate::core::branch::{likely, unlikely};
 
@@ -26,6 +27,8 @@ pub struct QueueFacts {
     pub nr_hctxs: u32,
     /// They have the tags of one (`BLK_MQ_F_TAG_HCTX_SHARED`).
     pub shares_tags: bool,
+    /// The release that the kernel is.
+    pub behaviours: Behaviours,
 }
 
 impl QueueFacts {
@@ -67,5 +70,6 @@ impl QueueFacts {
         zero_cpu_time: false,
         nr_hctxs: 1,
         shares_tags: false,
+        behaviours: Behaviours::V6_1,
     };
 }

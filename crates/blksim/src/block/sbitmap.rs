@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use crate::block::kernel_version::Behaviours;
 use crate::core::branch::{likely, unlikely};
 
 /// Wait queues over which sleepers are spread (`SBQ_WAIT_QUEUES`).
@@ -43,6 +44,10 @@ pub struct SbitmapQueue {
     shift: u32,
     nr_tags: u32,
     min_shallow_depth: u32,
+    /// A shallow depth counts tags of the whole map.
+    shallow_depth_of_map: bool,
+    /// A batch continues with the next wait queue if one has too few sleepers.
+    batch_wakes_across_lists: bool,
     nr_used: u32,
     /// Tag at which the next search begins.
     alloc_hint: u32,
@@ -91,11 +96,42 @@ impl SbitmapQueue {
             next_woken: 0,
             wake_batch: 1,
             min_shallow_depth,
+            shallow_depth_of_map: false,
+            batch_wakes_across_lists: false,
             given_back: 0,
             accounted: 0,
         };
         map.resize(nr_tags);
         map
+    }
+
+    /// Follows a release of the kernel.
+    pub fn with_behaviours(mut self, behaviours: Behaviours) -> Self {
+        self.shallow_depth_of_map = behaviours.shallow_depth_of_map;
+        self.batch_wakes_across_lists = behaviours.batch_wakes_across_lists;
+        self.wake_batch = self.sleepers_of_batch();
+        self
+    }
+
+    fn sleepers_of_batch(&self) -> u32 {
+        if self.shallow_depth_of_map {
+            let sure = self.nr_tags.min(self.min_shallow_depth);
+            return (sure / NR_LISTS as u32).clamp(1, LARGEST_BATCH);
+        }
+        batch_of(self.nr_tags, self.bits_per_word, self.min_shallow_depth)
+    }
+
+    /// The tags of a word that may be used within a shallow depth of the whole map
+    /// (`__map_depth_with_shallow`).
+    fn usable_of_map(&self, index: usize, shallow_depth: u32) -> u64 {
+        let of_word = self.words[index].depth_mask.count_ones();
+        if shallow_depth >= self.nr_tags {
+            return low_bits(of_word);
+        }
+        let product = u64::from(of_word) * u64::from(shallow_depth);
+        let (share, rest) = (product / u64::from(self.nr_tags), product % u64::from(self.nr_tags));
+        let first_of_next = (index as u64 + 1) * u64::from(of_word);
+        low_bits(share as u32 + u32::from(rest >= first_of_next))
     }
 
     /// Sets the tag at which the first search begins (`init_alloc_hint` in `lib/sbitmap.c`, which
@@ -112,7 +148,7 @@ impl SbitmapQueue {
             word.depth_mask = low_bits(nr_tags.saturating_sub(first).min(self.bits_per_word));
         }
         self.nr_tags = nr_tags;
-        self.wake_batch = batch_of(nr_tags, self.bits_per_word, self.min_shallow_depth);
+        self.wake_batch = self.sleepers_of_batch();
     }
 
     pub fn nr_tags(&self) -> u32 {
@@ -166,8 +202,14 @@ impl SbitmapQueue {
             first = 0;
         }
         for _ in 0..nr_words {
-            if let Some(bit) = self.words[index].take(usable, first) {
-                return Some(self.taken(((index as u32) << self.shift) + bit));
+            let usable = match shallow_depth {
+                Some(depth) if self.shallow_depth_of_map => self.usable_of_map(index, depth),
+                _ => usable,
+            };
+            if usable != 0 {
+                if let Some(bit) = self.words[index].take(usable, first) {
+                    return Some(self.taken(((index as u32) << self.shift) + bit));
+                }
             }
             first = 0;
             index += 1;
@@ -204,13 +246,17 @@ impl SbitmapQueue {
     }
 
     fn wake(&mut self, woken: &mut Vec<u32>) {
+        let mut left = self.wake_batch as usize;
         for _ in 0..NR_LISTS {
             let list = &mut self.sleepers[self.next_woken];
             self.next_woken = (self.next_woken + 1) % NR_LISTS;
             if !list.is_empty() {
-                let nr = list.len().min(self.wake_batch as usize);
+                let nr = list.len().min(left);
                 woken.extend(list.drain(..nr));
-                return;
+                left -= nr;
+                if left == 0 || !self.batch_wakes_across_lists {
+                    return;
+                }
             }
         }
     }
@@ -319,6 +365,16 @@ mod tests {
         assert!(limited.iter().all(|tag| tag % 2 == 0));
         assert!((0..4).all(|_| tags.take(None).is_some()));
         assert_eq!((tags.take(None), tags.nr_used()), (None, 8));
+    }
+
+    #[test]
+    fn a_share_of_the_whole_map_may_be_used() {
+        let mut tags = SbitmapQueue::new(10, 4, 6).with_behaviours(Behaviours::V7_3);
+        // Of words of 4, 4 and 2 tags: 2, 2 and 1, and one more where the rest falls.
+        let limited: Vec<u32> = std::iter::from_fn(|| tags.take(Some(6))).collect();
+        assert_eq!(limited, [0, 1, 2, 4, 5, 8]);
+        let mut all = SbitmapQueue::new(10, 4, 10).with_behaviours(Behaviours::V7_3);
+        assert_eq!(std::iter::from_fn(|| all.take(Some(10))).count(), 10);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `mq-deadline`: deadline for blk-mq, with priority classes.
 //!
-//! Kernel: `block/mq-deadline.c`, since 4.11; follows 6.1 (classes, ageing, `async_depth`). Levels
+//! Kernel: `block/mq-deadline.c`, since 4.11; follows 6.1 (classes, ageing, `async_depth`)
+//! and later releases as [`Behaviours`] says. Levels
 //! within a class are ignored.
 //!
 //! Simplified: no zoned devices; requests are never inserted at the head, because the device model
@@ -10,6 +11,7 @@ use super::deadline::{
     FIFO_BATCH, FRONT_MERGES, READ, READ_EXPIRE, SIDES, Settings, Side, WRITE, WRITE_EXPIRE,
     WRITES_STARVED, direction,
 };
+use crate::block::kernel_version::Behaviours;
 use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Merge, Operation, PriorityClass, Request, RequestId, Requests};
 use crate::core::branch::{cold_path, unlikely};
@@ -24,6 +26,8 @@ const NR_CLASSES: usize = 3;
 struct Class {
     sides: [Side; 2],
     next: [Option<RequestId>; 2],
+    /// Sector of the request taken last, for kernels that continue there.
+    latest_sector: [u64; 2],
     /// Requests that were inserted and are not complete, including those in the device.
     unfinished: u32,
 }
@@ -33,8 +37,9 @@ pub struct MqDeadline {
     settings: Settings,
     prio_aging_expire_ns: u64,
     async_depth: u32,
-    /// The same as a part of each word of the sbitmap.
-    writes_of_word: u32,
+    /// The same as a shallow depth.
+    depth_of_writes: u32,
+    behaviours: Behaviours,
     jiffy_ns: u64,
     /// The tick of the last call.
     tick_ns: u64,
@@ -58,8 +63,17 @@ fn settings(tunables: &Values, jiffy_ns: u64) -> (Settings, u64) {
     (settings, tunables.get_ns("prio_aging_expire").next_multiple_of(jiffy_ns))
 }
 
-/// So many of all tags as a part of each word (`dd_to_word_depth`).
-fn part_of_word(depth: u32, queue: &QueueFacts) -> u32 {
+/// The tags for all but reads if nobody sets them. Kernels without an `async_depth` of the queue notify
+/// their schedulers of a new `nr_requests` just before it is set, so that it stays what it was before.
+fn default_depth(queue: &QueueFacts) -> u32 {
+    if queue.behaviours.async_depth_of_queue { queue.nr_requests } else { queue.initial_requests }
+}
+
+/// So many of all tags as a shallow depth: the same, or a part of each word (`dd_to_word_depth`).
+fn shallow_depth(depth: u32, queue: &QueueFacts) -> u32 {
+    if queue.behaviours.shallow_depth_of_map {
+        return depth.min(queue.nr_requests);
+    }
     (u64::from(depth) * u64::from(queue.bits_per_word))
         .div_ceil(u64::from(queue.nr_requests))
         .min(64) as u32
@@ -100,9 +114,7 @@ impl Scheduler for MqDeadline {
 
     fn new(tunables: &Values, queue: QueueFacts) -> Self {
         let async_depth = match tunables.get("async_depth") {
-            // The kernel notifies its schedulers of a new `nr_requests` just
-            // before it sets it, so that this stays what it was before.
-            0 => queue.initial_requests,
+            0 => default_depth(&queue),
             depth => depth as u32,
         };
         let (settings, prio_aging_expire_ns) = settings(tunables, queue.jiffy_ns);
@@ -110,7 +122,8 @@ impl Scheduler for MqDeadline {
             settings,
             prio_aging_expire_ns,
             async_depth,
-            writes_of_word: part_of_word(async_depth, &queue),
+            depth_of_writes: shallow_depth(async_depth, &queue),
+            behaviours: queue.behaviours,
             jiffy_ns: queue.jiffy_ns,
             tick_ns: 0,
             classes: Default::default(),
@@ -181,11 +194,12 @@ impl Scheduler for MqDeadline {
 
     #[inline]
     fn limit_depth(&self, bio: &Request) -> Option<u32> {
-        (bio.operation != Operation::Read).then_some(self.writes_of_word)
+        (bio.operation != Operation::Read).then_some(self.depth_of_writes)
     }
 
+    /// Least depth that it declares (`dd_depth_updated`).
     fn min_shallow_depth(&self) -> u32 {
-        1
+        if self.behaviours.shallow_depth_of_map { self.depth_of_writes } else { 1 }
     }
 
     fn retune(&mut self, cx: &mut Context, tunables: &Values, name: &str) {
@@ -196,14 +210,20 @@ impl Scheduler for MqDeadline {
                 0 => facts.nr_requests,
                 depth => depth as u32,
             };
-            self.writes_of_word = part_of_word(self.async_depth, facts);
+            self.depth_of_writes = shallow_depth(self.async_depth, facts);
         }
     }
 
-    /// It sees `nr_requests` as it was (`dd_depth_updated`).
+    /// It sees `nr_requests` as it was (`dd_depth_updated`), or keeps its share of it
+    /// (`blk_mq_update_nr_requests`).
     fn depth_updated(&mut self, cx: &mut Context, before: QueueFacts) {
-        self.async_depth = before.nr_requests;
-        self.writes_of_word = part_of_word(self.async_depth, &cx.queue.facts);
+        let facts = &cx.queue.facts;
+        self.async_depth = if self.behaviours.async_depth_of_queue {
+            in_proportion(self.async_depth, before.nr_requests, facts.nr_requests)
+        } else {
+            before.nr_requests
+        };
+        self.depth_of_writes = shallow_depth(self.async_depth, facts);
     }
 
     /// For each class with requests, both directions as `deadline` has them.
@@ -228,6 +248,12 @@ impl Scheduler for MqDeadline {
     fn effective_tunables(&self, tunables: &mut Values) {
         tunables.put("async_depth", u64::from(self.async_depth));
     }
+}
+
+/// A depth that was a share of so many requests, as the same share of others.
+pub(super) fn in_proportion(depth: u32, before: u32, nr_requests: u32) -> u32 {
+    let share = u64::from(depth) * u64::from(nr_requests) / u64::from(before.max(1));
+    share.clamp(1, u64::from(u32::MAX)) as u32
 }
 
 impl MqDeadline {
@@ -259,7 +285,11 @@ impl MqDeadline {
         tick_ns: u64,
         latest_ns: Option<i64>,
     ) -> Option<RequestId> {
-        let Class { sides, next, .. } = &mut self.classes[class];
+        let Class { sides, next, latest_sector, .. } = &mut self.classes[class];
+        if self.behaviours.sweep_continues_at_sector {
+            cold_path();
+            *next = [READ, WRITE].map(|side| sides[side].tree.from(latest_sector[side]));
+        }
         let (side, id) = match next[self.last_side] {
             Some(id) if self.batch < self.settings.fifo_batch => (self.last_side, id),
             _ => {
@@ -283,6 +313,7 @@ impl MqDeadline {
             }
         }
         self.batch += 1;
+        latest_sector[side] = cx.requests[id].sector;
         next[side] = sides[side].take(cx.requests, id);
         Some(id)
     }

@@ -89,6 +89,14 @@ impl SortList {
         next.into_iter().chain(newest).min().map(id_of)
     }
 
+    /// The first request at a sector or behind it.
+    #[inline]
+    pub fn from(&self, sector: u64) -> Option<RequestId> {
+        let newest = self.newest.filter(|newest| newest.0 >= sector);
+        let next = self.set.range((sector, 0)..).next().copied();
+        next.into_iter().chain(newest).min().map(id_of)
+    }
+
     /// The request before this one, without wrapping.
     #[inline]
     pub fn before(&self, sector: u64, id: RequestId) -> Option<RequestId> {

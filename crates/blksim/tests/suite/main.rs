@@ -24,6 +24,7 @@ mod determinism;
 mod fuzz;
 mod hardware_queues;
 mod input;
+mod kernel_versions;
 mod layers;
 mod live;
 mod one_more_scheduler;

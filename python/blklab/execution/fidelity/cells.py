@@ -51,6 +51,9 @@ class FidelityCell:
     simulated_as: str | None = None
     """The simulator's name of the scheduler, if the kernel's own name means another release's there."""
 
+    simulated_release: str | None = None
+    """The release of Linux that the simulator follows; None for its default."""
+
     @property
     def job_text(self) -> str:
         """The text of the job file."""
@@ -109,6 +112,8 @@ class FidelityCell:
             "hide_queue_depth": "1",
             "first_tag": str(first_tag or 0),
         }
+        if self.simulated_release is not None:
+            machine["kernel"] = self.simulated_release
         if memory_bytes is not None:
             machine["memory"] = str(memory_bytes)
         scheduler = self.simulated_as or self.scheduler

@@ -5,7 +5,9 @@
 //! Linux 6.1.
 
 use super::Bfq;
+use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Operation, Request};
+use crate::elevator::mq_deadline::in_proportion;
 
 /// The limits, for each word of the sbitmap and for all tags.
 #[derive(Debug, Clone, Copy)]
@@ -25,12 +27,30 @@ pub(super) struct Depths {
 impl Depths {
     /// Async requests get half of each word, sync writes three quarters, and both much less while a
     /// queue is raised.
-    pub fn new(nr_requests: u32, bits_per_word: u32) -> Self {
+    pub fn new(queue: &QueueFacts) -> Self {
+        if queue.behaviours.async_depth_of_queue {
+            return Self::of_queue(queue);
+        }
+        let (nr_requests, bits_per_word) = (queue.nr_requests, queue.bits_per_word);
         let depth = |sixteenths: u32| {
             let word = (bits_per_word * sixteenths / 16).max(1);
             Depth { word, all: nr_requests * word / bits_per_word }
         };
         Self { nr_requests, shares: [[depth(8), depth(12)], [depth(3), depth(6)]] }
+    }
+
+    /// Shares of the queue's `async_depth`, three quarters of its requests (`bfq_depth_updated`, Linux 7.3).
+    fn of_queue(queue: &QueueFacts) -> Self {
+        let (initial, nr_requests) = (queue.initial_requests, queue.nr_requests);
+        let async_depth = in_proportion(initial * 3 / 4, initial, nr_requests);
+        let depth = |all: u32| Depth { word: all.max(1), all: all.max(1) };
+        Self {
+            nr_requests,
+            shares: [
+                [depth(async_depth * 2 / 3), depth(async_depth)],
+                [depth(async_depth / 4), depth(async_depth / 2)],
+            ],
+        }
     }
 }
 
@@ -54,14 +74,25 @@ impl Bfq {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::kernel_version::Behaviours;
 
     #[test]
     fn depths_are_shares_of_each_word() {
-        let depths = Depths::new(64, 16);
+        let depths = Depths::new(&QueueFacts::TYPICAL);
         let all = depths.shares.map(|raised| raised.map(|depth| (depth.word, depth.all)));
         assert_eq!(all, [[(8, 32), (12, 48)], [(3, 12), (6, 24)]]);
         // Words of two tags always allow one.
-        let few = Depths::new(4, 2).shares.map(|raised| raised.map(|depth| depth.word));
+        let few =
+            Depths::new(&QueueFacts { nr_requests: 4, bits_per_word: 2, ..QueueFacts::TYPICAL })
+                .shares
+                .map(|raised| raised.map(|depth| depth.word));
         assert_eq!(few, [[1, 1], [1, 1]]);
+    }
+
+    #[test]
+    fn later_depths_are_shares_of_the_queues() {
+        let queue = QueueFacts { behaviours: Behaviours::V7_3, ..QueueFacts::TYPICAL };
+        let all = Depths::new(&queue).shares.map(|raised| raised.map(|depth| depth.all));
+        assert_eq!(all, [[32, 48], [12, 24]]);
     }
 }

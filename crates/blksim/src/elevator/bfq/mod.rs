@@ -252,9 +252,9 @@ impl Scheduler for Bfq {
         let jiffy_ns = settings.jiffy_ns;
         Self {
             settings,
-            depths: Depths::new(queue.nr_requests, queue.bits_per_word),
+            depths: Depths::new(&queue),
             next_tick_ns: 0,
-            hierarchy: Hierarchy::new(),
+            hierarchy: Hierarchy::new(queue.behaviours.one_busy_group_is_symmetric),
             queues: Vec::new(),
             free: Vec::new(),
             processes: Vec::new(),
@@ -379,8 +379,7 @@ impl Scheduler for Bfq {
     }
 
     fn depth_updated(&mut self, cx: &mut Context, _before: QueueFacts) {
-        let facts = &cx.queue.facts;
-        self.depths = Depths::new(facts.nr_requests, facts.bits_per_word);
+        self.depths = Depths::new(&cx.queue.facts);
     }
 
     /// A group's weight takes effect when it is next entered (`bfq_group_set_weight`).

@@ -146,8 +146,11 @@ impl Bfq {
         queue.busy = true;
         queue.busy_class = class;
         let raised = queue.is_raised();
-        if queue.dispatched == 0 && !raised {
-            self.hierarchy.count_weight(entity);
+        if queue.dispatched == 0 {
+            self.hierarchy.something_pending(entity);
+            if !raised {
+                self.hierarchy.count_weight(entity);
+            }
         }
         self.nr_raised += u32::from(raised);
         if let Some(waker) = queue.waker {

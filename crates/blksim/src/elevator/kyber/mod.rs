@@ -14,9 +14,10 @@ mod graded;
 mod percentile;
 
 use crate::block::queue_facts::QueueFacts;
-use crate::block::request::{Merge, Request, RequestId, Requests};
+use crate::block::request::{Merge, Operation, Request, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
 use crate::elevator::holding::Holding;
+use crate::elevator::mq_deadline::in_proportion;
 use crate::elevator::scheduler::{Context, Info, Scheduler};
 use domains::Domains;
 
@@ -87,6 +88,10 @@ fn targets_ns(tunables: &Values) -> [u64; 2] {
 }
 
 fn async_depth(queue: &QueueFacts) -> u32 {
+    if queue.behaviours.async_depth_of_queue {
+        let initial = queue.initial_requests * ASYNC_PERCENT / 100;
+        return in_proportion(initial, queue.initial_requests, queue.nr_requests);
+    }
     (queue.bits_per_word * ASYNC_PERCENT / 100).max(1)
 }
 
@@ -133,7 +138,9 @@ impl<D: Depths> Scheduler for Heuristic<D> {
 
     #[inline]
     fn limit_depth(&self, bio: &Request) -> Option<u32> {
-        (!bio.flags.sync).then_some(self.async_depth)
+        // Later kernels limit synchronous writes too (`kyber_limit_depth`).
+        let writes = self.queue.behaviours.async_depth_of_queue && bio.operation != Operation::Read;
+        (!bio.flags.sync || writes).then_some(self.async_depth)
     }
 
     fn min_shallow_depth(&self) -> u32 {

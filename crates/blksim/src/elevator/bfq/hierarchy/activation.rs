@@ -73,7 +73,10 @@ impl Hierarchy {
             self.tree_of(id).weights += weight;
         }
         let entity = &mut self.entities[id as usize];
-        if !entity.is_queue() && !std::mem::replace(&mut entity.pending, true) {
+        if !self.one_busy_group_is_symmetric
+            && !entity.is_queue()
+            && !std::mem::replace(&mut entity.pending, true)
+        {
             self.nr_pending_groups += 1;
         }
         self.enter(id, shifted_back);

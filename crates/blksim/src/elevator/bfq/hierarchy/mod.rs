@@ -43,6 +43,8 @@ pub struct Group {
     in_service: Option<EntityId>,
     idle_served_ns: i64,
     nr_active: u32,
+    /// Queues of its own with requests.
+    nr_pending_queues: u32,
 }
 
 impl Group {
@@ -55,6 +57,7 @@ impl Group {
             // For the root, the time at which the scheduler was chosen.
             idle_served_ns: LONG_AGO_NS,
             nr_active: 0,
+            nr_pending_queues: 0,
         }
     }
 }
@@ -71,12 +74,14 @@ pub struct Hierarchy {
     /// Queues with requests that are not raised.
     weights: WeightCounts,
     nr_pending_groups: u32,
+    /// One group of queues with requests is no reason to keep queues apart.
+    one_busy_group_is_symmetric: bool,
     /// Queues that no tree remembers.
     pub forgotten: Vec<QueueId>,
 }
 
 impl Hierarchy {
-    pub fn new() -> Self {
+    pub fn new(one_busy_group_is_symmetric: bool) -> Self {
         Self {
             entities: Vec::new(),
             links: Vec::new(),
@@ -85,6 +90,7 @@ impl Hierarchy {
             list: NIL,
             weights: WeightCounts::default(),
             nr_pending_groups: 0,
+            one_busy_group_is_symmetric,
             forgotten: Vec::new(),
         }
     }
@@ -197,7 +203,7 @@ mod tests {
 
     /// Sectors that each of always busy entities gets in `turns` slots.
     fn shares(weights: &[(GroupId, u64)], groups: &[(GroupId, u64)], turns: u32) -> Vec<u64> {
-        let mut hierarchy = Hierarchy::new();
+        let mut hierarchy = Hierarchy::new(false);
         for &(group, weight) in groups {
             hierarchy.group(group, ROOT, weight);
         }
@@ -242,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_short_absence_gains_nothing() {
-        let mut hierarchy = Hierarchy::new();
+        let mut hierarchy = Hierarchy::new(false);
         let mut ids = Vec::new();
         for queue in 0..2 {
             let mut entity = Entity::new(Owner::Queue(queue), ROOT, PriorityClass::BestEffort, 10);

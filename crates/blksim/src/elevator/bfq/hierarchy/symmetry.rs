@@ -51,8 +51,33 @@ impl Hierarchy {
         }
     }
 
+    /// A queue has requests, and had none, in the device either.
+    pub fn something_pending(&mut self, id: EntityId) {
+        let entity = &mut self.entities[id as usize];
+        if self.one_busy_group_is_symmetric && !std::mem::replace(&mut entity.pending, true) {
+            let group = &mut self.groups[usize::from(entity.parent)];
+            group.nr_pending_queues += 1;
+            self.nr_pending_groups += u32::from(group.nr_pending_queues == 1);
+        }
+    }
+
+    /// The reverse, for the queue's own group.
+    fn none_pending_in_queue(&mut self, id: EntityId) {
+        let entity = &mut self.entities[id as usize];
+        if std::mem::take(&mut entity.pending) {
+            let group = &mut self.groups[usize::from(entity.parent)];
+            group.nr_pending_queues -= 1;
+            self.nr_pending_groups -= u32::from(group.nr_pending_queues == 0);
+        }
+    }
+
     /// A queue has no requests, in the device either; groups above it may have none.
     pub fn nothing_pending(&mut self, id: EntityId) {
+        if self.one_busy_group_is_symmetric {
+            self.none_pending_in_queue(id);
+            self.uncount_weight(id);
+            return;
+        }
         let mut at = self.above(id);
         while let Some(above) = at {
             let entity = &mut self.entities[above as usize];
@@ -72,7 +97,8 @@ impl Hierarchy {
     /// True if weights differ, unless this queue has the least, or if a group has requests.
     #[inline]
     pub fn is_varied(&self, id: EntityId) -> bool {
-        self.nr_pending_groups > 0 || self.weights.differ(self.entities[id as usize].counted_weight)
+        self.nr_pending_groups > u32::from(self.one_busy_group_is_symmetric)
+            || self.weights.differ(self.entities[id as usize].counted_weight)
     }
 }
 

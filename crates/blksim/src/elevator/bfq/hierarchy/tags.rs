@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn tags_are_shared_by_weight_and_rounded() {
-        let mut hierarchy = Hierarchy::new();
+        let mut hierarchy = Hierarchy::new(false);
         let (heavy, light) = (busy(&mut hierarchy, ROOT, 80), busy(&mut hierarchy, ROOT, 30));
         for limit in 0..300_u32 {
             // The quotient, half of the divisor added first.
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn groups_share_first() {
-        let mut hierarchy = Hierarchy::new();
+        let mut hierarchy = Hierarchy::new(false);
         hierarchy.group(1, ROOT, 100);
         hierarchy.group(2, ROOT, 300);
         let alone = busy(&mut hierarchy, 1, 40);
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn who_does_not_count_has_no_share() {
-        let mut hierarchy = Hierarchy::new();
+        let mut hierarchy = Hierarchy::new(false);
         let gone = Entity::new(Owner::Queue(0), ROOT, PriorityClass::BestEffort, 10);
         let gone = hierarchy.add(gone);
         busy(&mut hierarchy, ROOT, 1000);

@@ -1,0 +1,74 @@
+//! The kernel release that the block layer follows, as the changes that alter results.
+//!
+//! A change is a capability of [`Behaviours`], and code asks for the capability, never for a release. A
+//! release is one function that says which of them it has. Schedulers of the legacy path and those that
+//! follow a release of their own (`kyber-4.12`) are the same under each.
+
+/// The machine's parameter, and the option of a target, that names the release.
+pub const KERNEL: &str = "kernel";
+/// Releases that are modelled, as they are written.
+pub const RELEASES: &[&str] = &["6.1", "7.3"];
+
+/// The changes since Linux 6.1 that a release has. Each was read in both sources, 6.1.192 and 7.3.4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Behaviours {
+    /// A plug is a list with a tail, so that requests issued straight from it go oldest first
+    /// (`blk_add_rq_to_plug`, `blk_mq_issue_direct` of `block/blk-mq.c`; e70c301faece, 6.13).
+    pub plug_issues_oldest_first: bool,
+    /// A sweep of mq-deadline continues at the sector of its last request, at whatever is there now;
+    /// before, at the request that followed when that one was taken (`deadline_from_pos` and
+    /// `latest_pos` of `block/mq-deadline.c`).
+    pub sweep_continues_at_sector: bool,
+    /// A shallow depth counts tags of the whole map, in proportion of which each word has its share;
+    /// before, tags of each word (`__map_depth_with_shallow` of `lib/sbitmap.c`).
+    pub shallow_depth_of_map: bool,
+    /// The depth for all but synchronous reads is the queue's `async_depth`, which follows `nr_requests` in
+    /// proportion; before, each scheduler has its own (`blk_mq_update_nr_requests` of `block/blk-mq.c`,
+    /// `kyber_limit_depth`, `bfq_depth_updated`; 7.0).
+    pub async_depth_of_queue: bool,
+    /// A batch of freed tags wakes as many sleepers as it may, of several wait queues if one has too few
+    /// (`__sbitmap_queue_wake_up` of `lib/sbitmap.c`).
+    pub batch_wakes_across_lists: bool,
+    /// bfq counts the groups, the root among them, that have a queue with requests of its own, and one
+    /// such group is no reason to keep the queues apart; before, any group below the root was one
+    /// (`bfq_add_bfqq_in_groups_with_pending_reqs` of `block/bfq-wf2q.c`, `bfq_asymmetric_scenario`).
+    pub one_busy_group_is_symmetric: bool,
+}
+
+impl Behaviours {
+    /// Linux 6.1.
+    pub const V6_1: Self = Self {
+        plug_issues_oldest_first: false,
+        sweep_continues_at_sector: false,
+        shallow_depth_of_map: false,
+        async_depth_of_queue: false,
+        batch_wakes_across_lists: false,
+        one_busy_group_is_symmetric: false,
+    };
+
+    /// Linux 7.3.
+    pub const V7_3: Self = Self {
+        plug_issues_oldest_first: true,
+        sweep_continues_at_sector: true,
+        shallow_depth_of_map: true,
+        async_depth_of_queue: true,
+        batch_wakes_across_lists: true,
+        one_busy_group_is_symmetric: true,
+    };
+
+    /// Those of one of [`RELEASES`].
+    pub fn of(release: &str) -> Self {
+        if release == "7.3" { Self::V7_3 } else { Self::V6_1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_release_has_behaviours_of_its_own() {
+        let all: Vec<_> = RELEASES.iter().map(|release| Behaviours::of(release)).collect();
+        assert_eq!(all, [Behaviours::V6_1, Behaviours::V7_3]);
+    }
+}
