@@ -1,0 +1,112 @@
+"""Judges patches one after the other with `blklab judge`, and keeps the answers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+SCHEDULER_FILES = {
+    "bfq": ("block/bfq-iosched.c", "block/bfq-wf2q.c"),
+    "kyber": ("block/kyber-iosched.c",),
+    "mq-deadline": ("block/mq-deadline.c",),
+}
+"""Files whose code only runs under one scheduler."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A judgement of one patch."""
+
+    name: str
+    asked_of: str
+    """The scheduler that was asked about, or "all"."""
+    outcome: str
+    """As in blklab.judgement/1; "failed" if there is none, for instance because the patch does not build."""
+    questions: int
+    identical: int
+    slower: tuple[str, ...]
+    """DISK/SCHEDULER/LOAD JOB METRIC xSPEED, the worst first."""
+    faster: tuple[str, ...]
+    seconds: float
+    """Of the build and the judgement together."""
+    complaint: str = ""
+
+    @property
+    def detected(self) -> bool:
+        """Whether somebody is slower or faster."""
+        return bool(self.slower or self.faster) or self.outcome == "broken"
+
+
+def judged(name: str, base: str, patch: Path) -> Judged:
+    """Builds the base with a patch, and judges it.
+
+    A patch to one scheduler's files is asked about under that scheduler: the other questions would be the
+    same to the bit, and these do not count in the correction for many answers.
+    """
+    scheduler = _only_scheduler(patch)
+    scope = [] if scheduler is None else ["--scheduler", scheduler]
+    command = [sys.executable, "-m", "blklab", "judge", "--kernel", base, "--patch", str(patch), *scope]
+    began = time.monotonic()
+    done = subprocess.run(
+        [*command, "--json", "-", "--quiet"], capture_output=True, check=False, text=True, errors="replace"
+    )
+    seconds = round(time.monotonic() - began, 1)
+    asked_of = scheduler or "all"
+    if done.returncode not in (0, 8):
+        complaint = done.stderr.strip()
+        return Judged(name, asked_of, "failed", 0, 0, (), (), seconds, complaint)
+    document = json.loads(done.stdout)
+    return Judged(
+        name,
+        asked_of,
+        document["outcome"],
+        document["questions"],
+        document["identical"],
+        _answers(document["answers"], "slower"),
+        _answers(document["answers"], "faster"),
+        seconds,
+    )
+
+
+def judge_all(patches: Sequence[tuple[str, Path]], base: str, results: Path) -> list[Judged]:
+    """Judges patches; those that the file of results already has are not judged again."""
+    known = _read(results)
+    for number, (name, patch) in enumerate(patches, 1):
+        if name not in known:
+            known[name] = judged(name, base, patch)
+            with results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(known[name])) + "\n")
+        one = known[name]
+        complaint = f"\n{one.complaint}" if one.complaint else ""
+        line = f"{number}/{len(patches)} {name}: {one.outcome}, {one.seconds:.0f} s{complaint}"
+        print(line, file=sys.stderr)  # noqa: T201 - a program's progress
+    return [known[name] for name, _ in patches]
+
+
+def _read(results: Path) -> dict[str, Judged]:
+    if not results.exists():
+        return {}
+    lines = results.read_text(encoding="utf-8").splitlines()
+    return {one.name: one for one in (Judged(**json.loads(line)) for line in lines)}
+
+
+def _only_scheduler(patch: Path) -> str | None:
+    lines = patch.read_text(encoding="utf-8").splitlines()
+    touched = {line.removeprefix("+++ b/") for line in lines if line.startswith("+++ b/")}
+    owners = [name for name, files in SCHEDULER_FILES.items() if touched and touched <= set(files)]
+    return owners[0] if owners else None
+
+
+def _answers(answers: list[dict[str, object]], outcome: str) -> tuple[str, ...]:
+    chosen = [answer for answer in answers if answer["outcome"] == outcome]
+    chosen.sort(key=lambda answer: float(str(answer["speed"])), reverse=outcome == "faster")
+    return tuple(
+        f"{answer['disk']}/{answer['scheduler']}/{answer['load']} {answer['job']} {answer['metric']} "
+        f"x{float(str(answer['speed'])):.2f}"
+        for answer in chosen
+    )
