@@ -1,10 +1,12 @@
-"""Measures the cost of fio's log of the speed over time: processor time with the log over without.
+"""Measures the cost of fio's logs: processor time with a log over without.
+
+The log is that of the speed over time, or with ``--histograms`` that of switchbacks.
 
 On fio's null engine an I/O does no work, so the share of the log is as large as it can be.
 Both run the same number of I/Os in many pairs, in alternating order. The result is the median of the ratios
 with its distribution-free 95 % interval::
 
-    python benches/fio_log.py [--pairs N] [--ios N]
+    python benches/fio_log.py [--pairs N] [--ios N] [--histograms MILLISECONDS]
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pathlib import Path
 
 from host_overhead import summary
 
+from blklab.linux.load.fio_histograms import histogram_options
 from blklab.linux.load.fio_rates import rate_options
 
 WINDOW_MS = 25
@@ -48,8 +51,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--ios", type=int, default=2_000_000)
+    parser.add_argument("--histograms", type=int, metavar="MILLISECONDS", help="window of histogram logs")
     arguments = parser.parse_args()
-    jobs: dict[str, list[str]] = {"plain": [], "logged": rate_options(WINDOW_MS)}
+    window_ms = arguments.histograms
+    logged = rate_options(WINDOW_MS) if window_ms is None else histogram_options(window_ms)
+    jobs: dict[str, list[str]] = {"plain": [], "logged": logged}
     ratios, plain = [], []
     with tempfile.TemporaryDirectory(prefix="blklab-log-") as folder:
         for pair in range(arguments.pairs):

@@ -2,7 +2,12 @@
 
 ``python benches/replay_fidelity.py sim:nvme-tlc`` and ``uml:hdd-7200`` need no root. Simulations are recorded
 from their timelines. A guest has no recorder, so a guest's runs are compared with replays, in a guest, of the
-recording of the same load in the simulator. On a directory (as root) fio makes the load and blklab records.
+recording of the same load in the simulator. On a directory (as root) fio or a program makes the load, and
+``blklab record`` records it and its replay; as disks drift, that is done ``--rounds`` times, and medians are
+compared.
+
+Figures are those of the block layer, from the queueing of an I/O to its completion; guests have only those of
+the program.
 
 Right is a replay whose throughput and mean latency are within 5 %, and whose p99 is within 15 %.
 """
@@ -10,28 +15,23 @@ Right is a replay whose throughput and mean latency are within 5 %, and whose p9
 from __future__ import annotations
 
 import argparse
-import os
-import re
-import signal
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
+
+from recorded_loads import (
+    SCHEDULERS,
+    Figures,
+    is_model,
+    load_without_ramp,
+    measured,
+    record_simulation,
+)
 
 import blklab
-from blklab.backends import backend_for
-from blklab.backends.protocol import SessionOptions
-from blklab.quantities.units import parse_duration_ns
-from blklab.records.samples import JobSample, LatencyHistogram
-from blklab.simulator.timeline import READ, WRITE
-from blklab.spec.plan import Cell, CellKey
-from blklab.spec.schedulers import parse_scheduler_choice
-from blklab.spec.targets import parse_target
-from blklab.spec.workloads import Workload, load_workload, parse_workload, shipped_workloads
+from blklab.spec.workloads import load_workload
 
 LOADS = (
     "random-read-4k-qd1",
@@ -44,52 +44,25 @@ LOADS = (
     "direct-sequential-write",
     "reader-beside-writers",
 )
-SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
+PROGRAMS = ("python-scipy-start", "git-status", "sqlite-commits")
+"""On disks."""
 _LIMITS = {"throughput": 0.05, "mean": 0.05, "p99": 0.15}
-_BEGINS_S = 0.5
-"""Time for the recorder to attach its programs."""
-_RAMP = re.compile(r"^ramp_time=.*\n", re.MULTILINE)
-"""A recording has it, the figures of a load do not."""
 
-
-@dataclass(frozen=True)
-class Figures:
-    """The outcome of one run."""
-
-    throughput: float
-    """Bytes for each nanosecond, all jobs together."""
-    mean: float
-    p99: float
-
-    @staticmethod
-    def of(jobs: Sequence[JobSample]) -> Figures:
-        """The figures of a run's jobs."""
-        data = [direction for job in jobs for direction in job.data_directions()]
-        latency = LatencyHistogram.merged(direction.latency for direction in data)
-        moved = sum(direction.bytes for direction in data)
-        return Figures(
-            moved / max(job.runtime_ns for job in jobs),
-            latency.mean_ns or 0,
-            latency.percentile_ns(0.99) or 0,
-        )
-
-    def changes_to(self, replay: Figures) -> dict[str, float]:
-        """How far a replay is from this run, relative to it."""
-        return {name: getattr(replay, name) / getattr(self, name) - 1 for name in _LIMITS}
+Changes = dict[str, float]
 
 
 def main() -> None:
     """Prints a row for each load and scheduler, and how many are right."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target")
-    parser.add_argument("--loads", nargs="*", default=LOADS)
+    parser.add_argument("--loads", nargs="*", help="default: nine loads, on a disk three programs too")
     parser.add_argument("--schedulers", nargs="*", default=SCHEDULERS)
     parser.add_argument("--runtime", default="50ms", help="of each load")
+    parser.add_argument("--rounds", type=int, default=5, help="on a disk")
     options = parser.parse_args()
     right = rows = 0
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        for load, scheduler, run, replay in _pairs(options, Path(folder)):
-            changes = run.changes_to(replay)
+        for load, scheduler, changes in _compared(options, Path(folder)):
             good = all(abs(change) <= _LIMITS[name] for name, change in changes.items())
             right, rows = right + good, rows + 1
             told = "  ".join(f"{name} {change:+7.1%}" for name, change in changes.items())
@@ -98,81 +71,46 @@ def main() -> None:
     sys.stdout.write(f"{right} of {rows} right\n")
 
 
-def _pairs(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str, Figures, Figures]]:
+def _compared(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str, Changes]]:
     scheme, _, device = options.target.partition(":")
-    for load in options.loads:
-        text = _RAMP.sub("", shipped_workloads()[load].read_text())
-        plain = parse_workload(text, name=load, source=load)
+    on_model = is_model(options.target)
+    for load in options.loads or (LOADS if on_model else (*LOADS, *PROGRAMS)):
         for scheduler in options.schedulers:
-            recording = folder / f"{load}-{scheduler}"
-            if scheme in ("sim", "uml"):
-                simulated = _record_simulation(recording, device, text, scheduler, options.runtime)
-                again = load_workload(f"trace:{recording},scale-to=recorded")
-            if scheme == "sim":
-                run = Figures.of(simulated)
-                replay = Figures.of(blklab.simulate(device, again.text, scheduler=scheduler).jobs)
-            elif scheme == "uml":
-                run = _measured(options.target, plain, scheduler, options.runtime)
-                replay = _measured(options.target, again, scheduler, None)
+            if on_model:
+                run, replay = _on_model(options, scheme, device, load, scheduler, folder / "recording")
+                yield load, scheduler, run.changes_to(replay)
             else:
-                run = _measured(options.target, plain, scheduler, options.runtime, recording)
-                replay = _measured(options.target, load_workload(f"trace:{recording}"), scheduler, None)
-            yield load, scheduler, run, replay
+                yield load, scheduler, _on_disk(options, load, scheduler, folder)
 
 
-def _record_simulation(
-    path: Path, device: str, text: str, scheduler: str, runtime: str
-) -> Sequence[JobSample]:
-    """Simulates a load and writes what it queued as blkparse would print it."""
-    result = blklab.simulate(device, text, scheduler=scheduler, runtime=runtime, timeline=True)
-    if result.timeline is None:
-        raise SystemExit("the simulation has no timeline")
-    names = [job.name for job in result.timeline.run.jobs]
-    events = []
-    for row in result.timeline.requests:
-        if row["operation"] in (READ, WRITE):
-            place = f"{'R' if row['operation'] == READ else 'WS'} {row['sector']} + {row['sectors']}"
-            events.append((int(row["arrive_ns"]), 1, int(row["task"]), "Q", f"{place} [{names[row['job']]}]"))
-            events.append((int(row["complete_ns"]), 0, int(row["task"]), "C", f"{place} [0]"))
-    lines = [
-        f"  8,0    0  {number}  {at_ns // 10**9}.{at_ns % 10**9:09d}  {1000 + task}  {action}  {rest}\n"
-        for number, (at_ns, _, task, action, rest) in enumerate(sorted(events))
-    ]
-    path.write_text("".join(lines))
-    return result.jobs
+def _on_model(
+    options: argparse.Namespace, scheme: str, device: str, load: str, scheduler: str, recording: Path
+) -> tuple[Figures, Figures]:
+    plain = load_without_ramp(load)
+    simulated = record_simulation(recording, device, plain.text, scheduler, options.runtime)
+    again = load_workload(f"trace:{recording},scale-to=recorded")
+    if scheme == "sim":
+        replay = blklab.simulate(device, again.text, scheduler=scheduler, timeline=True)
+        return simulated, Figures.of_timeline(replay.timeline)
+    run = measured(options.target, plain, scheduler, options.runtime)
+    return run, measured(options.target, again, scheduler, None)
 
 
-def _measured(
-    target: str, workload: Workload, scheduler: str, runtime: str | None, recording: Path | None = None
-) -> Figures:
-    """Makes one run in a guest or on a disk, and records the disk meanwhile if a file is given."""
-    choice = parse_scheduler_choice(scheduler)
-    key = CellKey(block=0, sequence=0, position=0, workload=workload.name, scheduler=choice.label, seed=1)
-    runtime_ns = None if runtime is None else parse_duration_ns(runtime)
-    parsed = parse_target(target)
-    options = SessionOptions(
-        run_id=f"fidelity-{os.getpid()}", kernels=(None,), arrangement="fixed", runtime_ns=runtime_ns
-    )
-    with backend_for(parsed).open(parsed, options) as session:
-        session.check([choice], [workload])
-        session.prepare([workload], lambda _: None)
-        with nullcontext() if recording is None else _recorded(target, recording):
-            sample = session.run(Cell(key, choice, workload))
-    if sample.status != "ok":
-        raise SystemExit(sample.error)
-    return Figures.of(sample.jobs)
-
-
-@contextmanager
-def _recorded(target: str, file: Path) -> Iterator[None]:
-    command = [sys.executable, "-m", "blklab", "record", target, "--output", str(file)]
-    recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not file.exists():
-        time.sleep(0.02)
-    time.sleep(_BEGINS_S)
-    yield
-    recorder.send_signal(signal.SIGINT)
-    recorder.wait()
+def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Path) -> Changes:
+    """Medians over the rounds, in which run and replay take turns at going first."""
+    plain = load_without_ramp(load)
+    runtime = None if load in PROGRAMS else options.runtime
+    first = folder / "first"
+    measured(options.target, plain, scheduler, runtime, first)
+    again = load_workload(f"trace:{first}")
+    rounds = []
+    for number in range(options.rounds):
+        figures = {}
+        for kind in ("run", "replay")[:: 1 if number % 2 else -1]:
+            workload, length = (plain, runtime) if kind == "run" else (again, None)
+            figures[kind] = measured(options.target, workload, scheduler, length, folder / kind)
+        rounds.append(figures["run"].changes_to(figures["replay"]))
+    return {name: median(changes[name] for changes in rounds) for name in _LIMITS}
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ SHIPPED = (
 TOLERANCE = 0.02
 FEWEST_ROUNDS = 10
 SEEDS = (11, 12, 13)
-MOST_SLOTS = 1500
-"""Of one stretch: a guest keeps their record in memory, of which its process may map only so many pieces
+MOST_SLOTS_OF_A_GUEST = 1500
+"""In one stretch: a guest keeps their record in memory, of which its process may map only so many pieces
 (``vm.max_map_count``)."""
 NS = 1_000_000_000
 
@@ -164,7 +164,7 @@ def _measure(name: tuple[str, str], given: argparse.Namespace) -> CellResult:
         if decision.slot_ns is None:
             return CellResult(device, workload_name, decision, [])
         length_ns = _length_ns(session, spec, decision, given)
-        decision, slots = _switchback(session, spec, decision, length_ns, ramp_ns)
+        decision, slots = _switchback(session, spec, decision, length_ns, ramp_ns, in_guests=given.guests)
         record = ExperimentRecord(
             run_id="bias",
             created_at="",
@@ -200,11 +200,18 @@ def _length_ns(
 
 
 def _switchback(
-    session: Session, spec: ExperimentSpec, decision: SlotDecision, length_ns: int, ramp_ns: int
+    session: Session,
+    spec: ExperimentSpec,
+    decision: SlotDecision,
+    length_ns: int,
+    ramp_ns: int,
+    *,
+    in_guests: bool,
 ) -> tuple[SlotDecision, list[RunSample]]:
     """The slots of an experiment, longer ones than the pilot found if they influence one another.
 
-    Flash is faster while its cache takes the writes, so slots count when that is over.
+    Flash is faster while its cache takes the writes, so slots count when that is over. Guests run several
+    stretches, and of each the beginning is left out.
     """
     (workload,) = spec.workloads
     first_round = 0
@@ -212,7 +219,7 @@ def _switchback(
         kept = 1 - decision.settling_ns / decision.slot_ns
         wanted_ns = (length_ns + ramp_ns / len(spec.schedulers)) / kept
         rounds = max(FEWEST_ROUNDS, round(wanted_ns / decision.slot_ns))
-        most = MOST_SLOTS // len(spec.schedulers)
+        most = MOST_SLOTS_OF_A_GUEST // len(spec.schedulers) if in_guests else rounds
         counted = []
         for begun in range(0, rounds, most):
             now = min(most, rounds - begun)

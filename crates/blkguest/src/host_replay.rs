@@ -59,6 +59,7 @@ pub fn run(request: &Path) -> Result<Value, Failure> {
     let file = parse(&request.text, &request.source).map_err(blksim::core::error::Error::from)?;
     check(&request, &file)?;
     clock::no_slack();
+    clock::compute_short_waits();
     let order = JobOrder::new(&file.jobs);
     let mut clones_of_phases = vec![0; order.nr_phases()];
     for (job, phase) in file.jobs.iter().zip(&order.phases) {

@@ -184,6 +184,9 @@ pub struct Io {
     pub cgroup: u32,
     /// Device number: major in the upper twelve bits, minor in the lower twenty.
     pub device: u32,
+    /// Its place among those that were queued at the same moment, where a trace gives I/Os in another order.
+    /// Not in our own format, whose clock is fine enough.
+    pub order: u32,
 }
 
 impl Io {
@@ -207,6 +210,7 @@ impl Io {
             command: 0,
             cgroup: 0,
             device: 0,
+            order: 0,
         }
     }
 

@@ -119,7 +119,7 @@ pub fn write(
         file_bytes: addresses.file_bytes(),
         touched_bytes: addresses.touched_bytes(),
         recorded_ns: options.paced_ns(recorded_ns),
-        notes: notes(recorded, tasks, addresses, options),
+        notes: notes(recorded, tasks, plans, addresses, options),
     };
     Workload { job_file: text, summary }
 }
@@ -193,6 +193,7 @@ fn printable(text: &str) -> String {
 fn notes(
     recorded: &Recorded,
     tasks: &Tasks,
+    plans: &Plans,
     addresses: &Addresses,
     options: &Options,
 ) -> Vec<String> {
@@ -208,6 +209,13 @@ fn notes(
          time"
             .to_owned()
     });
+    let keep_depth = plans.plans.iter().filter(|plan| plan.waits_for_any).count();
+    if keep_depth > 0 {
+        notes.push(format!(
+            "{keep_depth} of {} tasks kept their depth: their I/Os wait for as many others, whichever",
+            tasks.tasks.len()
+        ));
+    }
     if (options.speed - 1.0).abs() > f64::EPSILON {
         notes.push(format!("recorded times are divided by {}", options.speed));
     }

@@ -12,6 +12,10 @@ use crate::options::Options;
 use crate::recorded::{Action, Recorded};
 use crate::tasks::{Task, Tasks};
 
+/// The part of its I/Os that a task which keeps its depth may queue with fewer in flight: a disk pauses now and
+/// then, and answers what has gathered at once.
+const LESS_DEEP: f64 = 0.1;
+
 /// The plans of all tasks.
 #[derive(Debug)]
 pub struct Plans {
@@ -101,8 +105,21 @@ impl Context<'_> {
                 think_ns: self.options.paced_ns(io.queued_ns.saturating_sub(from_ns)),
             });
         }
+        plan.waits_for_any = keeps_its_depth(&plan);
         plan
     }
+}
+
+/// Whether a task had more than half of its most I/Os in flight whenever it had queued one, but for the beginning
+/// and for `LESS_DEEP` of the rest. One that waits for a batch and then sends the next has not.
+fn keeps_its_depth(plan: &TaskPlan) -> bool {
+    let depth = plan.depth();
+    let after_beginning = (0..).zip(&plan.ios).skip(depth as usize);
+    let less_deep =
+        after_beginning.filter(|(index, io)| 2 * (index + 1 - io.waits_for) <= depth).count();
+    depth >= 2
+        && plan.ios.len() > 2 * depth as usize
+        && less_deep as f64 <= LESS_DEEP * (plan.ios.len() - depth as usize) as f64
 }
 
 /// The priority that most of a task's I/Os have.

@@ -87,7 +87,7 @@ impl Recorded {
             return Err(ReplayError::unfit(message, "record for longer, or another device"));
         }
         // Equal times keep the order of the recording.
-        ios.sort_by_key(|io| io.queued);
+        ios.sort_by_key(|io| (io.queued, io.order));
         let mut recorded = Self {
             ios: Vec::with_capacity(ios.len()),
             events: Vec::new(),

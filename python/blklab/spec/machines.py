@@ -94,8 +94,9 @@ class Machine(_Table):
     slice_ns: Nanoseconds = 0
     """Time for which a task may run although others wait."""
     punt_ns: Nanoseconds = 0
-    """An I/O of io_uring that finds no tag: the attempt is given up, and the I/O handed to a worker of the ring,
-    which pays for repeating it besides. Without, the program sleeps for the tag, as under other engines."""
+    """An I/O of io_uring that finds no tag: the attempt is given up, and the I/O handed to a worker of the
+    ring, which pays for repeating it besides. Without, the program sleeps for the tag, as under other
+    engines."""
     plug_reads: bool = False
     """Each bio has a plug of its own, so the submitting task runs the queue for a direct read too, and not
     the queue's worker: ``__submit_bio`` of block/blk-core.c since Linux 6.10 (commit 060406c61c7c; a patch

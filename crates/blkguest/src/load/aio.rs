@@ -154,9 +154,10 @@ impl Queue {
                     }
                 }
             } else {
-                let look_ns = awaited.map(|_| now_ns + SIGNAL_LOOK_NS);
-                let wait_until_ns = wait_until_ns.or(look_ns);
-                now_ns = self.reap(worker, now_ns, wait_until_ns)?;
+                let think =
+                    wait_until_ns.map(|until_ns| clock::timeout(until_ns.saturating_sub(now_ns)));
+                let look = awaited.map(|_| clock::timespec(SIGNAL_LOOK_NS - clock::SLACK_NS));
+                now_ns = self.reap(worker, now_ns, think.or(look))?;
             }
         }
     }
@@ -210,16 +211,13 @@ impl Queue {
         Ok(worker.moment_after(now_ns))
     }
 
-    /// Sleeps until an I/O is done or a time is reached.
+    /// Sleeps until an I/O is done, or for a time.
     fn reap(
         &mut self,
         worker: &mut Worker,
         now_ns: u64,
-        until_ns: Option<u64>,
+        timeout: Option<libc::timespec>,
     ) -> Result<u64, Failure> {
-        let timeout = until_ns.map(|until_ns| {
-            clock::timespec(until_ns.saturating_sub(now_ns + clock::SLACK_NS).max(1))
-        });
         let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
         // SAFETY: all pointers are valid for the call.
         let result = unsafe {

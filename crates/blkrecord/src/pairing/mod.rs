@@ -81,7 +81,7 @@ impl Pairing {
         let first = batch.ios.len();
         self.groups.drain(|io| batch.ios.push(io));
         let rest = &mut batch.ios[first..];
-        rest.sort_unstable_by_key(|io| (io.queued, io.sector));
+        rest.sort_unstable_by_key(|io| (io.queued, io.order, io.sector));
         self.counts.incomplete += rest.len() as u64;
         self.counts.ios += rest.len() as u64;
     }
@@ -102,6 +102,8 @@ impl Pairing {
         (io.tgid, io.tid) = (event.tgid, event.tid);
         (io.command, io.cgroup) = (event.command, event.cgroup);
         io.device = event.device;
+        // Places are compared within a moment only, so the lower bits do.
+        io.order = self.counts.events as u32;
         // Before Linux 4.15 the rest of a split bio is queued a second time.
         let again = self.groups.newest(event.device, event.sector, |group| {
             !group.issued.is_known() && group.bytes == event.bytes

@@ -150,6 +150,7 @@ prop_compose! {
             command: 0,
             cgroup: 0,
             device,
+            order: 0,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! All integration tests of the crate, as one binary: a subject is a module.
 
 mod between_tasks;
+mod depth;
 mod fidelity;
 mod properties;
 mod samples;
+mod ties;
 mod what_fits;

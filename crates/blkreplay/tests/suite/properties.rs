@@ -3,6 +3,7 @@
 
 use blkrecord::io::{Flags, Operation};
 use blksim::core::record::Direction;
+use blksim::workload::replay::TaskPlan;
 use proptest::prelude::*;
 
 use crate::samples::{Made, Recording, carry_out, plans_of};
@@ -50,6 +51,15 @@ fn of_task(made: &[Made], task: usize) -> Vec<Made> {
     made.iter().filter(|made| made.task == task).copied().collect()
 }
 
+/// The I/Os of a task in the order in which others wait for them.
+fn in_order(plan: &TaskPlan, own: &[Made]) -> Vec<Made> {
+    let mut ordered = own.to_vec();
+    ordered.sort_by_key(
+        |made| if plan.waits_for_any { made.completed_ns } else { made.io.rank.into() },
+    );
+    ordered
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -69,8 +79,7 @@ proptest! {
             let own = of_task(&made, task);
             let order: Vec<usize> = own.iter().map(|made| made.index).collect();
             prop_assert_eq!(order, (0..plan.ios.len()).collect::<Vec<_>>());
-            let mut by_rank = own.clone();
-            by_rank.sort_by_key(|made| made.io.rank);
+            let by_rank = in_order(plan, &own);
             for io in &own {
                 for earlier in &by_rank[..io.io.waits_for as usize] {
                     prop_assert!(earlier.completed_ns + io.io.think_ns <= io.issued_ns);
@@ -81,8 +90,7 @@ proptest! {
                     let set = plan.sets.iter().find(|set| set.number == signal.number)?;
                     Some((setter, *set))
                 }).unwrap();
-                let mut theirs = of_task(&made, setter);
-                theirs.sort_by_key(|made| made.io.rank);
+                let theirs = in_order(&plans[setter], &of_task(&made, setter));
                 let waiting = own[signal.at as usize];
                 for earlier in &theirs[..set.at as usize] {
                     prop_assert!(earlier.completed_ns <= waiting.issued_ns);

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 use super::direct_ios::DirectIos;
 use super::job_process::{IssueStage, JobProcess};
 use super::ready::rank_of_fork;
-use super::ring::{Ring, Rings, nr_workers};
+use super::ring::{Ring, nr_workers};
 use super::slots::SlotRecorder;
 use super::task_struct::{Role, Task};
 use crate::block::request::{Priority, RequestId, TaskId};
@@ -27,7 +27,8 @@ pub struct Tasks {
     pub(crate) processes: Vec<JobProcess>,
     pub(crate) flusher: TaskId,
     pub(crate) worker: TaskId,
-    pub(crate) rings: Rings,
+    /// By process; none if giving an I/O to a ring's workers takes no time.
+    pub(crate) rings: Vec<Ring>,
     pub(crate) ios: DirectIos,
     /// Transfers that are issued together.
     pub(crate) batch: Vec<Transfer>,
@@ -127,7 +128,7 @@ impl Tasks {
             processes,
             flusher,
             worker: flusher + 1,
-            rings: Rings::default(),
+            rings: Vec::new(),
             ios: DirectIos::default(),
             batch: Vec::new(),
             calling: None,
@@ -151,9 +152,14 @@ impl Tasks {
             let first = all.len() as TaskId;
             let workers = first..first + nr_workers(process.depth, cpus);
             all.extend(workers.clone().map(|_| Task::new(Role::IoWorker(index as u32))));
-            Ring::new(workers)
+            Ring { idle: workers.collect(), ..Ring::default() }
         };
-        self.rings = Rings::new(processes.iter().enumerate().map(ring_of).collect());
+        self.rings = processes.iter().enumerate().map(ring_of).collect();
+    }
+
+    /// Whether a task is a process whose ring's workers sleep for tags in its place.
+    pub(crate) fn has_io_workers(&self, task: TaskId) -> bool {
+        (task as usize) < self.rings.len() && self.processes[task as usize].punts
     }
 
     /// Several processors run what is woken in that order.

@@ -122,7 +122,9 @@ impl Cursor {
     /// Takes note that an I/O has completed; returns the places of the signals that this has set.
     #[inline]
     pub fn completed(&mut self, index: u32, now_ns: u64) -> Range<usize> {
-        let rank = self.io(index).rank as usize;
+        // Whichever completes now takes the place of the one that had completed then.
+        let rank =
+            if self.plan.waits_for_any { self.contiguous } else { self.io(index).rank as usize };
         self.completed_ns[rank] = now_ns;
         if rank == self.contiguous {
             let mut latest_ns = match rank {

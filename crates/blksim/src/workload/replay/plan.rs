@@ -20,7 +20,8 @@ pub struct ReplayIo {
     pub durable: bool,
     /// `None` for the task's own.
     pub priority: Option<OwnPriority>,
-    /// It waits for so many of its task's I/Os, in the order in which they had completed.
+    /// It waits for so many of its task's I/Os, the first in the order in which they had completed
+    /// ([`TaskPlan::waits_for_any`]: whichever).
     pub waits_for: u32,
     /// Its place in that order, from 0.
     pub rank: u32,
@@ -41,6 +42,8 @@ pub struct Signal {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskPlan {
     pub ios: Vec<ReplayIo>,
+    /// An I/O waits for as many of its task's I/Os as `waits_for` says, whichever they are.
+    pub waits_for_any: bool,
     /// In the order of I/Os.
     pub awaits: Vec<Signal>,
     /// In the order of completions.

@@ -11,11 +11,14 @@ use super::plan::{PlanError, ReplayIo, Signal, TaskPlan};
 use crate::core::record::Direction;
 use crate::workload::own_priority::OwnPriority;
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const SECTOR_BYTES: u64 = 512;
 /// Bits of an I/O's first byte: direction, durable, with a priority of its own.
 const DURABLE: u64 = 4;
 const PRIORITY: u64 = 8;
+/// Bits of a plan's first number, below the count of its I/Os. Version 1, which stored runs may have, had none.
+const ANY: u64 = 1;
+const FLAGS: u32 = 1;
 /// The largest offset, so that sums stay within 64 bits.
 const MAX_SECTOR: u64 = 1 << 53;
 
@@ -25,7 +28,10 @@ pub fn encode(plans: &[TaskPlan]) -> String {
     put(&mut bytes, VERSION);
     put(&mut bytes, plans.len() as u64);
     for plan in plans {
-        put(&mut bytes, plan.ios.len() as u64);
+        put(
+            &mut bytes,
+            (plan.ios.len() as u64) << FLAGS | if plan.waits_for_any { ANY } else { 0 },
+        );
         let (mut end, mut waits_for) = (0, 0);
         for (index, io) in plan.ios.iter().enumerate() {
             let own = io.priority.map_or(0, |_| PRIORITY);
@@ -60,10 +66,13 @@ pub fn decode(text: &str) -> Result<Vec<TaskPlan>, PlanError> {
     let bytes = URL_SAFE_NO_PAD
         .decode(text)
         .map_err(|error| PlanError::of(format!("it is not base64: {error}")))?;
-    let mut reader = Reader { bytes: &bytes };
-    let version = reader.number()?;
-    if version != VERSION {
-        return Err(PlanError::of(format!("its version is {version}, not {VERSION}")));
+    let mut reader = Reader { bytes: &bytes, flags: FLAGS };
+    match reader.number()? {
+        VERSION => {}
+        1 => reader.flags = 0,
+        other => {
+            return Err(PlanError::of(format!("its version is {other}, not up to {VERSION}")));
+        }
     }
     let count = reader.count()?;
     let plans: Vec<TaskPlan> = (0..count).map(|_| reader.plan()).collect::<Result<_, _>>()?;
@@ -98,6 +107,8 @@ fn put_signed(bytes: &mut Vec<u8>, number: i64) {
 
 struct Reader<'a> {
     bytes: &'a [u8],
+    /// Bits of a plan's first number that are flags.
+    flags: u32,
 }
 
 impl Reader<'_> {
@@ -149,6 +160,10 @@ impl Reader<'_> {
     /// A number of things, each of which takes at least a byte.
     fn count(&mut self) -> Result<usize, PlanError> {
         let count = self.number()?;
+        self.counted(count)
+    }
+
+    fn counted(&self, count: u64) -> Result<usize, PlanError> {
         if count > self.bytes.len() as u64 {
             return Err(PlanError::of("it ends too early"));
         }
@@ -161,7 +176,9 @@ impl Reader<'_> {
     }
 
     fn plan(&mut self) -> Result<TaskPlan, PlanError> {
-        let count = self.count()?;
+        let first = self.number()?;
+        let waits_for_any = self.flags > 0 && first & ANY != 0;
+        let count = self.counted(first >> self.flags)?;
         let mut ios = Vec::with_capacity(count);
         let (mut end, mut waits_for) = (0_u64, 0_u32);
         for index in 0..count {
@@ -219,6 +236,42 @@ impl Reader<'_> {
             }
             Ok(signals)
         };
-        Ok(TaskPlan { ios, awaits: signals()?, sets: signals()? })
+        Ok(TaskPlan { ios, waits_for_any, awaits: signals()?, sets: signals()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(waits_for_any: bool) -> TaskPlan {
+        let io = |index: u32| ReplayIo {
+            offset: u64::from(index) * 4096,
+            bytes: 4096,
+            direction: Direction::Read,
+            durable: false,
+            priority: None,
+            waits_for: index.saturating_sub(1),
+            rank: index,
+            think_ns: 7,
+        };
+        TaskPlan { ios: (0..5).map(io).collect(), waits_for_any, ..TaskPlan::default() }
+    }
+
+    #[test]
+    fn plans_are_read_back() {
+        let plans = [plan(false), plan(true)];
+        assert_eq!(decode(&encode(&plans)).unwrap(), plans);
+    }
+
+    #[test]
+    fn version_1_had_no_flags() {
+        let mut bytes = URL_SAFE_NO_PAD.decode(encode(&[plan(false)])).unwrap();
+        assert_eq!(bytes[..3], [2, 1, 5 << 1]);
+        (bytes[0], bytes[2]) = (1, 5);
+        assert_eq!(decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap(), [plan(false)]);
+        bytes[0] = 3;
+        let error = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap_err();
+        assert_eq!(error.to_string(), "its version is 3, not up to 2");
     }
 }

@@ -1,0 +1,199 @@
+"""Loads, recordings of them, and the figures of a run, for the programs about replays.
+
+Simulations are recorded from their timelines, disks by ``blklab record`` (root). A recording has all that
+reaches the disk, and so has its replay: nothing else may use the disk meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import blklab
+from blklab.backends import backend_for
+from blklab.backends.protocol import SessionOptions
+from blklab.quantities.units import parse_duration_ns
+from blklab.recordings.trace import NEVER, read_trace
+from blklab.records.samples import JobSample, LatencyHistogram
+from blklab.simulator.timeline import READ, SECTOR_BYTES, WRITE, Timeline
+from blklab.spec.plan import Cell, CellKey
+from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.targets import ModelTarget, parse_target
+from blklab.spec.workloads import Workload, load_workload, parse_workload, shipped_workloads
+
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
+_BEGINS_S = 0.5
+"""Time for the recorder to attach its programs."""
+_RAMP = re.compile(r"^ramp_time=.*\n", re.MULTILINE)
+"""A recording has it, the figures of a load do not."""
+
+Column = NDArray[Any]
+FIGURES = ("throughput", "mean", "p99")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The outcome of one run."""
+
+    throughput: float
+    """Bytes for each nanosecond, all jobs together."""
+    mean: float
+    p99: float
+
+    @staticmethod
+    def of(jobs: Sequence[JobSample]) -> Figures:
+        """The figures of a run's jobs."""
+        data = [direction for job in jobs for direction in job.data_directions()]
+        latency = LatencyHistogram.merged(direction.latency for direction in data)
+        moved = sum(direction.bytes for direction in data)
+        return Figures(
+            moved / max(job.runtime_ns for job in jobs),
+            latency.mean_ns or 0,
+            latency.percentile_ns(0.99) or 0,
+        )
+
+    @staticmethod
+    def of_recording(file: Path) -> Figures:
+        """The figures of all data that a recording saw move, from queueing to completion."""
+        ios = read_trace(file).ios
+        whole = (ios["bytes"] > 0) & (ios["queued_ns"] != NEVER) & (ios["completed_ns"] != NEVER)
+        if not whole.any():
+            raise SystemExit(f"{file} has no I/O")
+        return Figures._of_ios(ios["bytes"][whole], ios["queued_ns"][whole], ios["completed_ns"][whole])
+
+    @staticmethod
+    def of_timeline(timeline: Timeline | None) -> Figures:
+        """The same figures of a simulation.
+
+        They are not those of its jobs: a program that has room for more I/Os queues them before it collects
+        those that are done, and has them later than the disk. A recording does not tell when.
+        """
+        rows = [(queued_ns, row) for queued_ns, row in _queued(timeline) if row["operation"] in (READ, WRITE)]
+        sectors = np.array([row["sectors"] for _, row in rows], dtype=np.uint64)
+        queued_ns = np.array([queued_ns for queued_ns, _ in rows], dtype=np.uint64)
+        completed_ns = np.array([row["complete_ns"] for _, row in rows], dtype=np.uint64)
+        return Figures._of_ios(sectors * SECTOR_BYTES, queued_ns, completed_ns)
+
+    @staticmethod
+    def _of_ios(moved: Column, queued_ns: Column, completed_ns: Column) -> Figures:
+        latency_ns = (completed_ns - queued_ns).astype(float)
+        return Figures(
+            float(moved.sum()) / float(completed_ns.max() - queued_ns.min()),
+            float(latency_ns.mean()),
+            float(np.percentile(latency_ns, 99)),
+        )
+
+    def changes_to(self, replay: Figures) -> dict[str, float]:
+        """How far a replay is from this run, relative to it."""
+        return {name: getattr(replay, name) / getattr(self, name) - 1 for name in FIGURES}
+
+
+def is_model(target: str) -> bool:
+    """Whether a target is simulated or a guest, and not a disk."""
+    return isinstance(parse_target(target), ModelTarget)
+
+
+def load_without_ramp(name: str) -> Workload:
+    """A shipped workload, all of which counts; a command is as it is."""
+    if name not in shipped_workloads():
+        return load_workload(name)
+    return parse_workload(_RAMP.sub("", shipped_workloads()[name].read_text()), name=name, source=name)
+
+
+def record_simulation(path: Path, device: str, text: str, scheduler: str, runtime: str) -> Figures:
+    """Simulates a load and writes what it queued as blkparse would print it.
+
+    Returns:
+        The run's figures.
+    """
+    result = blklab.simulate(device, text, scheduler=scheduler, runtime=runtime, timeline=True)
+    names = [job.name for job in result.jobs]
+    events: list[tuple[int, int, int, str, str]] = []
+    for queued_ns, row in _queued(result.timeline):
+        if row["operation"] in (READ, WRITE):
+            task = int(row["task"])
+            place = f"{'R' if row['operation'] == READ else 'WS'} {row['sector']} + {row['sectors']}"
+            events.append((queued_ns, 1, task, "Q", f"{place} [{names[row['job']]}]"))
+            events.append((int(row["complete_ns"]), 0, task, "C", f"{place} [0]"))
+    # Of one moment, completions come first, then tasks in the order in which they start.
+    events.sort(key=lambda event: event[:3])
+    lines = [
+        f"  8,0    0  {number}  {at_ns // 10**9}.{at_ns % 10**9:09d}  {1000 + task}  {action}  {rest}\n"
+        for number, (at_ns, _, task, action, rest) in enumerate(events)
+    ]
+    path.write_text("".join(lines))
+    return Figures.of_timeline(result.timeline)
+
+
+def _queued(timeline: Timeline | None) -> Iterator[tuple[int, np.void]]:
+    """Requests with the time at which the kernel would have traced their queueing, in its order.
+
+    A request arrives in the timeline once it has a tag; the kernel traces it before. A task issues one after
+    another.
+    """
+    if timeline is None:
+        raise SystemExit("the simulation has no timeline")
+    requests, ios = timeline.requests, timeline.ios
+    for task in np.unique(requests["task"]):
+        own = requests[requests["task"] == task]
+        own = own[np.lexsort((own["in_flight"], own["dispatch_ns"], own["arrive_ns"]))]
+        starts = np.sort(ios["start_ns"][ios["task"] == task])
+        # An I/O that takes several requests has a start, and they have not.
+        queued = starts if len(starts) == len(own) else own["arrive_ns"]
+        yield from zip(map(int, queued), own, strict=True)
+
+
+def measured(
+    target: str, workload: Workload, scheduler: str, runtime: str | None, recording: Path | None = None
+) -> Figures:
+    """Makes one run in a guest or on a disk, and records the disk meanwhile if a file is given.
+
+    A recorded run has the figures of its recording, so that programs and loads have the same.
+    """
+    choice = parse_scheduler_choice(scheduler)
+    key = CellKey(block=0, sequence=0, position=0, workload=workload.name, scheduler=choice.label, seed=1)
+    runtime_ns = None if runtime is None else parse_duration_ns(runtime)
+    parsed = parse_target(target)
+    options = SessionOptions(
+        run_id=f"fidelity-{os.getpid()}", kernels=(None,), arrangement="fixed", runtime_ns=runtime_ns
+    )
+    with backend_for(parsed).open(parsed, options) as session:
+        session.check([choice], [workload])
+        session.prepare([workload], lambda _: None)
+        with nullcontext() if recording is None else recorded(target, recording):
+            sample = session.run(Cell(key, choice, workload))
+    if sample.status != "ok":
+        raise SystemExit(sample.error)
+    return Figures.of(sample.jobs) if recording is None else Figures.of_recording(recording)
+
+
+@contextmanager
+def recorded(target: str, file: Path) -> Iterator[None]:
+    """Records the disk beneath a directory meanwhile; needs root."""
+    file.unlink(missing_ok=True)
+    # Files that were laid out are written back before, and are no part of the recording.
+    os.sync()
+    command = [sys.executable, "-m", "blklab", "record", target, "--output", str(file)]
+    recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while not file.exists():
+        if recorder.poll() is not None:
+            raise SystemExit(recorder.communicate()[1])
+        time.sleep(0.02)
+    time.sleep(_BEGINS_S)
+    try:
+        yield
+    finally:
+        recorder.send_signal(signal.SIGINT)
+        recorder.communicate()
