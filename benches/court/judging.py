@@ -24,7 +24,7 @@ class Judged:
 
     name: str
     asked_of: str
-    """The scheduler that was asked about, or "all"."""
+    """The options that narrow the questions, or "all"."""
     outcome: str
     """As in blklab.judgement/1; "failed" if there is none, for instance because the patch does not build."""
     questions: int
@@ -35,6 +35,8 @@ class Judged:
     seconds: float
     """Of the build and the judgement together."""
     complaint: str = ""
+    same_bytes: bool = False
+    """Whether both kernels are the same file, so that nothing was run."""
 
     @property
     def detected(self) -> bool:
@@ -42,21 +44,22 @@ class Judged:
         return bool(self.slower or self.faster) or self.outcome == "broken"
 
 
-def judged(name: str, base: str, patch: Path) -> Judged:
+def judged(name: str, base: str, patch: Path, scope: Sequence[str]) -> Judged:
     """Builds the base with a patch, and judges it.
 
-    A patch to one scheduler's files is asked about under that scheduler: the other questions would be the
-    same to the bit, and these do not count in the correction for many answers.
+    Args:
+        name: Of the patch, for the results.
+        base: Name of the kernel to compare with.
+        patch: A patch, a mailbox or a folder of patches.
+        scope: Options that narrow the questions.
     """
-    scheduler = _only_scheduler(patch)
-    scope = [] if scheduler is None else ["--scheduler", scheduler]
     command = [sys.executable, "-m", "blklab", "judge", "--kernel", base, "--patch", str(patch), *scope]
     began = time.monotonic()
     done = subprocess.run(
         [*command, "--json", "-", "--quiet"], capture_output=True, check=False, text=True, errors="replace"
     )
     seconds = round(time.monotonic() - began, 1)
-    asked_of = scheduler or "all"
+    asked_of = " ".join(scope) or "all"
     if done.returncode not in (0, 8):
         complaint = done.stderr.strip()
         return Judged(name, asked_of, "failed", 0, 0, (), (), seconds, complaint)
@@ -70,22 +73,23 @@ def judged(name: str, base: str, patch: Path) -> Judged:
         _answers(document["answers"], "slower"),
         _answers(document["answers"], "faster"),
         seconds,
+        same_bytes=document["same_bytes"],
     )
 
 
-def judge_all(patches: Sequence[tuple[str, Path]], base: str, results: Path) -> list[Judged]:
-    """Judges patches; those that the file of results already has are not judged again."""
+def judge_all(patches: Sequence[tuple[str, Path, Sequence[str]]], base: str, results: Path) -> list[Judged]:
+    """Judges patches, each with its scope; those that the file of results has already are left out."""
     known = _read(results)
-    for number, (name, patch) in enumerate(patches, 1):
+    for number, (name, patch, scope) in enumerate(patches, 1):
         if name not in known:
-            known[name] = judged(name, base, patch)
+            known[name] = judged(name, base, patch, scope)
             with results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(known[name])) + "\n")
         one = known[name]
         complaint = f"\n{one.complaint}" if one.complaint else ""
         line = f"{number}/{len(patches)} {name}: {one.outcome}, {one.seconds:.0f} s{complaint}"
         print(line, file=sys.stderr)  # noqa: T201 - a program's progress
-    return [known[name] for name, _ in patches]
+    return [known[name] for name, *_ in patches]
 
 
 def _read(results: Path) -> dict[str, Judged]:
@@ -95,7 +99,8 @@ def _read(results: Path) -> dict[str, Judged]:
     return {one.name: one for one in (Judged(**json.loads(line)) for line in lines)}
 
 
-def _only_scheduler(patch: Path) -> str | None:
+def only_scheduler(patch: Path) -> str | None:
+    """The scheduler whose files are all that a patch touches; None if there are others."""
     lines = patch.read_text(encoding="utf-8").splitlines()
     touched = {line.removeprefix("+++ b/") for line in lines if line.startswith("+++ b/")}
     owners = [name for name, files in SCHEDULER_FILES.items() if touched and touched <= set(files)]

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from blklab.analysis.metrics import metric_named
+from blklab.analysis.metrics import Metric, metric_named
 from blklab.analysis.statistics.multiplicity import holm
 from blklab.analysis.statistics.paired import FixedDifference, paired_difference
 from blklab.execution.judgement.questions import METRICS, Question
-from blklab.records.samples import RunSample
+from blklab.records.samples import NS_PER_SECOND, JobSample, RunSample
 
 Outcome = Literal["faster", "slower", "same", "undecided", "broken"]
 
@@ -18,6 +18,8 @@ MARGIN = 0.02
 """Differences below this count as none."""
 LEVEL = 0.05
 """Chance of any false answer among all."""
+RATE = "iops"
+"""The metric that has a value for a job without any I/O."""
 
 Pairs = Sequence[tuple[RunSample, RunSample]]
 """Runs of the base and of the other kernel, each pair in the same arrangement."""
@@ -86,9 +88,10 @@ def _differences(question: Question, pairs: Pairs, *, smallest_level: float) -> 
         for name in METRICS:
             metric = metric_named(name)
             jobs = [(base.jobs[index], other.jobs[index]) for base, other in usable]
-            if any(metric.counted_ios([each]) < metric.fewest_ios for pair in jobs for each in pair):
+            fewest = 0 if name == RATE else metric.fewest_ios
+            if any(metric.counted_ios([each]) < fewest for pair in jobs for each in pair):
                 continue
-            values = [(metric.compute([base]), metric.compute([other])) for base, other in jobs]
+            values = [tuple(_value(metric, each) for each in pair) for pair in jobs]
             known = [(base, other) for base, other in values if base and other]
             if len(known) < 2 or all(base == other for base, other in known):
                 continue
@@ -98,6 +101,17 @@ def _differences(question: Question, pairs: Pairs, *, smallest_level: float) -> 
             difference = paired_difference(*series, margin=MARGIN, smallest_level=smallest_level)
             found.append(_Compared(question, job.name, name, difference))
     return found
+
+
+def _value(metric: Metric, job: JobSample) -> float | None:
+    """The value of a metric; a job without any I/O counts as one that made half of one.
+
+    Speeds are compared as ratios, and a job that starves on one kernel must not drop out of the comparison.
+    """
+    value = metric.compute([job])
+    if value == 0 and metric.name == RATE and job.runtime_ns:
+        return NS_PER_SECOND / 2 / job.runtime_ns
+    return value
 
 
 def _answer(item: _Compared, p_value: float) -> Answer:

@@ -7,7 +7,7 @@ some schedulers' code sees is soon judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,22 +17,17 @@ from blklab.backends import THIS_MACHINE, Session, SessionOptions, Workers
 from blklab.backends.uml import BACKEND
 from blklab.errors import RequirementError
 from blklab.execution.judgement.answers import Answer, Outcome, answers_to, identical
-from blklab.execution.judgement.questions import (
-    EVERY_QUESTION,
-    LOADS,
-    RUNTIME_NS,
-    SCHEDULERS,
-    VERSION,
-    Question,
-    Scope,
-)
+from blklab.execution.judgement.kept_runs import KeepingWorkers
+from blklab.execution.judgement.loads import LOADS, Load
+from blklab.execution.judgement.questions import EVERY_QUESTION, SCHEDULERS, VERSION, Question, Scope
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.store import find
 from blklab.records.samples import RunSample
+from blklab.spec.changes import parse_changes
 from blklab.spec.experiment import Conditions
 from blklab.spec.machines import Machine, load_machine
 from blklab.spec.plan import Cell, CellKey, derive_seed
-from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import parse_target
 from blklab.spec.workloads import parse_workload
 
@@ -60,6 +55,8 @@ class Judgement:
     asked: tuple[Question, ...]
     answers: tuple[Answer, ...]
     """Only of questions on which the kernels differ at all."""
+    same_bytes: bool = False
+    """Whether both kernels are the same file, so that nothing was run."""
 
     @property
     def identical(self) -> int:
@@ -105,29 +102,66 @@ def judge(
             f"the kernels {base} and {other} have no scheduler in common that is asked about"
         )
     machine = load_machine(scope.machine or BACKEND.default_machine(Conditions(), [base, other]))
+    if _same_bytes(*kernels):
+        every = tuple(question for of_disk in asked.values() for question in of_disk)
+        return Judgement(VERSION, *kernels, machine.name, every, (), same_bytes=True)
     progress = _Counting(observer)
+    keeping = KeepingWorkers(workers, kernels[0].build_id)
     runs: dict[Question, list[tuple[RunSample, RunSample]]] = {}
     progress.expect(FIRST_ROUNDS * sum(map(len, asked.values())))
-    for disk, questions in asked.items():
-        with _session(disk, machine, base, other, workers) as session:
-            court = _Court(session, base, other, progress)
-            for round_number in range(FIRST_ROUNDS):
-                court.ask(questions, round_number, runs)
-            differing = [question for question in questions if not identical(runs[question])]
-            progress.expect(len(differing) * (ROUNDS - FIRST_ROUNDS))
-            for round_number in range(FIRST_ROUNDS, ROUNDS):
-                court.ask(differing, round_number, runs)
+    for disk, of_disk in asked.items():
+        for load, questions in _of_alike_loads(disk, of_disk):
+            with _session(disk, load, machine, base, other, keeping) as session:
+                court = _Court(session, base, other, progress)
+                for round_number in range(FIRST_ROUNDS):
+                    court.ask(questions, round_number, runs)
+                differing = [question for question in questions if not identical(runs[question])]
+                progress.expect(len(differing) * (ROUNDS - FIRST_ROUNDS))
+                for round_number in range(FIRST_ROUNDS, ROUNDS):
+                    court.ask(differing, round_number, runs)
     return Judgement(VERSION, *kernels, machine.name, tuple(runs), tuple(answers_to(runs)))
 
 
+def _same_bytes(base: KernelBuild, other: KernelBuild) -> bool:
+    """Whether both are the same file and boot alike.
+
+    A run depends on the kernel, the guest program and the request, and the last two are the same for both.
+    """
+    return (base.record.linux_sha256, base.boot_parameters, base.driver) == (
+        other.record.linux_sha256,
+        other.boot_parameters,
+        other.driver,
+    )
+
+
+def _of_alike_loads(disk: str, questions: Iterable[Question]) -> Iterator[tuple[Load, list[Question]]]:
+    """Questions about a disk that a session can ask together, with a load that stands for its conditions."""
+    together: list[tuple[Load, list[Question]]] = []
+    for question in questions:
+        load = LOADS[question.load]
+        for known, asked in together:
+            if _conditions(known, disk) == _conditions(load, disk):
+                asked.append(question)
+                break
+        else:
+            together.append((load, [question]))
+    yield from together
+
+
+def _conditions(load: Load, disk: str) -> tuple[int, Mapping[str, Mapping[str, str]], tuple[str, ...]]:
+    return load.runtime_ns(disk), load.cgroups, load.changes
+
+
 def _session(
-    disk: str, machine: Machine, base: str, other: str, workers: Workers
+    disk: str, load: Load, machine: Machine, base: str, other: str, workers: Workers
 ) -> AbstractContextManager[Session]:
     options = SessionOptions(
         run_id="judgement",
         kernels=(base, other),
         machine=machine,
-        runtime_ns=RUNTIME_NS[disk],
+        runtime_ns=load.runtime_ns(disk),
+        cgroups={group: dict(attributes) for group, attributes in load.cgroups.items()},
+        changes=parse_changes(load.changes_on(disk)),
         arrangement="drawn",
         workers=workers,
     )
@@ -157,9 +191,6 @@ class _Court:
         self._session = session
         self._kernels = base, other
         self._progress = progress
-        self._loads = {
-            name: parse_workload(text, name=name, source=f"{name}.fio") for name, text in LOADS.items()
-        }
 
     def ask(
         self,
@@ -181,8 +212,11 @@ class _Court:
                 self._progress.done(question)
 
     def _cells(self, question: Question, round_number: int) -> Iterator[Cell]:
+        name = question.load
+        text = LOADS[name].text(question.disk)
+        workload = parse_workload(text, name=name, source=f"{name}.fio")
         for kernel in self._kernels:
-            choice = SchedulerChoice(name=question.scheduler, label=question.scheduler, kernel=kernel)
+            choice = parse_scheduler_choice(question.scheduler).model_copy(update={"kernel": kernel})
             key = CellKey(
                 block=round_number,
                 sequence=0,
@@ -191,4 +225,4 @@ class _Court:
                 scheduler=question.scheduler,
                 seed=derive_seed(VERSION, "judge", str(question), round_number),
             )
-            yield Cell(key, choice, self._loads[question.load])
+            yield Cell(key, choice, workload)
