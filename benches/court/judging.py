@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from blklab.guests.kernels.store import find
+
 SCHEDULER_FILES = {
     "bfq": ("block/bfq-iosched.c", "block/bfq-wf2q.c"),
     "kyber": ("block/kyber-iosched.c",),
@@ -53,16 +55,18 @@ def judged(name: str, base: str, patch: Path, scope: Sequence[str]) -> Judged:
         patch: A patch, a mailbox or a folder of patches.
         scope: Options that narrow the questions.
     """
-    command = [sys.executable, "-m", "blklab", "judge", "--kernel", base, "--patch", str(patch), *scope]
     began = time.monotonic()
-    done = subprocess.run(
-        [*command, "--json", "-", "--quiet"], capture_output=True, check=False, text=True, errors="replace"
-    )
+    kernel = f"court-{name}"
+    source = find(base).record.source
+    build = ["kernel", "build", kernel, "--source", source, "--patch", str(patch), "--quiet"]
+    done = _blklab(build)
+    if done.returncode == 0:
+        done = _blklab(["judge", "--kernel", f"{base},{kernel}", *scope, "--json", "-", "--quiet"])
+        _blklab(["kernel", "remove", kernel])
     seconds = round(time.monotonic() - began, 1)
     asked_of = " ".join(scope) or "all"
     if done.returncode not in (0, 8):
-        complaint = done.stderr.strip()
-        return Judged(name, asked_of, "failed", 0, 0, (), (), seconds, complaint)
+        return Judged(name, asked_of, "failed", 0, 0, (), (), seconds, done.stderr.strip())
     document = json.loads(done.stdout)
     return Judged(
         name,
@@ -90,6 +94,11 @@ def judge_all(patches: Sequence[tuple[str, Path, Sequence[str]]], base: str, res
         line = f"{number}/{len(patches)} {name}: {one.outcome}, {one.seconds:.0f} s{complaint}"
         print(line, file=sys.stderr)  # noqa: T201 - a program's progress
     return [known[name] for name, *_ in patches]
+
+
+def _blklab(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "blklab", *arguments]
+    return subprocess.run(command, capture_output=True, check=False, text=True, errors="replace")
 
 
 def _read(results: Path) -> dict[str, Judged]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -39,7 +40,7 @@ def main() -> int:
     parser.add_argument(
         "--near",
         action="store_true",
-        help="ask only about the disk that the list names for it: a quarter of the time, or less",
+        help="ask only about the disk and with the loads that the list names for it",
     )
     parser.add_argument("--results", type=Path, required=True, metavar="FILE")
     arguments = parser.parse_args()
@@ -66,7 +67,7 @@ def main() -> int:
     return int(detected < ENOUGH * len(answers))
 
 
-def _patch(entry: dict[str, str], *, near: bool) -> tuple[str, Path, list[str]]:
+def _patch(entry: dict[str, Any], *, near: bool) -> tuple[str, Path, list[str]]:
     """A name, its patch, and its scope.
 
     A patch to one scheduler's files is asked about under that scheduler: the other questions would be the
@@ -75,7 +76,10 @@ def _patch(entry: dict[str, str], *, near: bool) -> tuple[str, Path, list[str]]:
     path = HERE / "reverted" / f"{entry['name']}.patch"
     scheduler = only_scheduler(path)
     scope = [] if scheduler is None else ["--scheduler", scheduler]
-    return entry["name"], path, [*scope, *(["--disk", entry["near"]] if near else [])]
+    if near:
+        scope += ["--disk", entry["near"]["disk"]]
+        scope += [word for load in entry["near"]["loads"] for word in ("--load", load)]
+    return entry["name"], path, scope
 
 
 def _summary(answer: Judged) -> str:

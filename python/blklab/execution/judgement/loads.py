@@ -89,14 +89,17 @@ LOADS = {
     # Jobs that compute between their I/Os, and jobs that wait for each other: is the disk to wait for them?
     "thinkers": Load(
         _GLOBAL
-        + "[thinks1500us]\nrw=read\nbs=16k\nthinktime=1500us\n[thinks3ms]\nrw=read\nbs=16k\nthinktime=3ms\n"
-        + "[thinks6ms]\nrw=read\nbs=16k\nthinktime=6ms\n[thinks12ms]\nrw=read\nbs=16k\nthinktime=12ms\n"
+        + "[thinks1500us]\nrw=read\nbs=16k\nthinktime=1500us\nstartdelay={1/8}\n"
+        + "[thinks6ms]\nrw=read\nbs=16k\nthinktime=6ms\nstartdelay={2/8}\n"
+        + "[thinks24ms]\nrw=read\nbs=16k\nthinktime=24ms\nstartdelay={3/8}\n"
         + "[batch]\nrw=randread\nbs=4k\niodepth=4\n",
         disks=SLOW_AND_FAST,
+        lasts={"hdd-7200": 4},
     ),
     "pipes": Load(
-        _REPLAY + _STREAM + _BACKGROUND + pipes(items=120, thinks_ns=((0, 0), (2_000_000, 1_000_000))),
+        _REPLAY + _STREAM + _BACKGROUND + pipes(items=600, thinks_ns=((0, 0), (2_000_000, 1_000_000))),
         disks=SLOW_AND_FAST,
+        lasts={"hdd-7200": 4},
     ),
     "cooperators": Load(
         _REPLAY + _STREAM + cooperators(rounds=100, tasks=4, batch=4),
