@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from blklab.execution.judgement.answers import Answer, answers_to
+from blklab.execution.judgement.answers import Answer, answers_to, settled
 from blklab.execution.judgement.document import JudgementDocument, outcome_of
 from blklab.execution.judgement.judge import Judgement
 from blklab.execution.judgement.junit import judgement_suite
@@ -111,6 +111,25 @@ def test_chance_alone_is_rarely_taken_for_a_difference() -> None:
     assert wrong <= 5
 
 
+def with_one_otherwise(rounds: int) -> list[tuple[RunSample, RunSample]]:
+    """An effect of 20 % in all arrangements but one, which goes the other way."""
+    found = pairs(1.2, rounds=rounds)
+    return [(sample(10_000), sample(6_000)), *found[1:]]
+
+
+def test_more_arrangements_decide_what_one_that_goes_otherwise_hides() -> None:
+    first = answers_to({QUESTION: with_one_otherwise(8)}, level=0.025)
+    assert of_iops(first).is_open
+    second = answers_to({QUESTION: with_one_otherwise(16)}, level=0.025)
+    assert of_iops(settled(first, second)).outcome == "faster"
+
+
+def test_a_second_look_does_not_take_back_what_the_first_decided() -> None:
+    first = answers_to({QUESTION: pairs(0.8)})
+    second = answers_to({QUESTION: with_one_otherwise(8)})
+    assert settled(first, second) == first
+
+
 def test_a_job_that_starves_is_slower() -> None:
     """It has no latency, and a rate of nothing must not drop out of the comparison."""
     starved = sample(1).model_copy(deep=True)
@@ -145,7 +164,7 @@ def test_bfq_is_asked_about_in_both_modes_where_idling_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "waiting", "ios"), [("pipes", "consumer0", 120), ("cooperators", "journal", 100)]
+    ("load", "waiting", "ios"), [("pipes", "consumer0", 600), ("cooperators", "journal", 100)]
 )
 def test_jobs_that_wait_for_each_other_come_to_their_end(load: str, waiting: str, ios: int) -> None:
     result = simulate("ssd-sata", LOADS[load].text("ssd-sata"), scheduler="none", runtime="80ms")

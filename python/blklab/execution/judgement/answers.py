@@ -42,6 +42,11 @@ class Answer:
     error: str | None = None
     """The kernel's failure."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is undecided although the speeds differ: more arrangements may decide it."""
+        return self.outcome == "undecided" and self.speed is not None and abs(self.speed - 1) > MARGIN
+
 
 @dataclass(frozen=True)
 class _Compared:
@@ -56,7 +61,17 @@ def identical(pairs: Pairs) -> bool:
     return all(base.status == other.status and base.jobs == other.jobs for base, other in pairs)
 
 
-def answers_to(runs: Mapping[Question, Pairs]) -> list[Answer]:
+def settled(first: Sequence[Answer], second: Sequence[Answer]) -> list[Answer]:
+    """The answers of two looks: what the first decided stays, and the second decides the rest."""
+    decided = {_about(answer): answer for answer in first if answer.outcome != "undecided"}
+    return [decided.get(_about(answer), answer) for answer in second]
+
+
+def _about(answer: Answer) -> tuple[Question, str | None, str | None]:
+    return answer.question, answer.job, answer.metric
+
+
+def answers_to(runs: Mapping[Question, Pairs], level: float = LEVEL) -> list[Answer]:
     """Answers all questions together, so that their number is corrected for.
 
     A question whose runs are identical is not a source of chance, and needs no correction.
@@ -70,9 +85,9 @@ def answers_to(runs: Mapping[Question, Pairs]) -> list[Answer]:
             error = broken[0] or "the run failed"
             answers.append(Answer(question, None, None, "broken", None, None, len(pairs), error))
             continue
-        compared += _differences(question, pairs, smallest_level=LEVEL / family)
+        compared += _differences(question, pairs, smallest_level=level / family)
     adjusted = holm([item.difference.p_difference for item in compared])
-    answers += [_answer(item, p_value) for item, p_value in zip(compared, adjusted, strict=True)]
+    answers += [_answer(item, p_value, level) for item, p_value in zip(compared, adjusted, strict=True)]
     order = list(runs)
     return sorted(answers, key=lambda answer: (order.index(answer.question), answer.job or ""))
 
@@ -114,12 +129,12 @@ def _value(metric: Metric, job: JobSample) -> float | None:
     return value
 
 
-def _answer(item: _Compared, p_value: float) -> Answer:
+def _answer(item: _Compared, p_value: float, level: float) -> Answer:
     difference = item.difference
     outcome: Outcome = "undecided"
-    if p_value <= LEVEL and abs(difference.ratio - 1) > MARGIN:
+    if p_value <= level and abs(difference.ratio - 1) > MARGIN:
         outcome = "faster" if difference.ratio > 1 else "slower"
-    elif difference.p_equivalence <= LEVEL:
+    elif difference.p_equivalence <= level:
         outcome = "same"
     return Answer(
         item.question,

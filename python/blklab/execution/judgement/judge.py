@@ -7,7 +7,7 @@ some schedulers' code sees is soon judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from typing import Protocol
 from blklab.backends import THIS_MACHINE, Session, SessionOptions, Workers
 from blklab.backends.uml import BACKEND
 from blklab.errors import RequirementError
-from blklab.execution.judgement.answers import Answer, Outcome, answers_to, identical
+from blklab.execution.judgement.answers import LEVEL, Answer, Outcome, answers_to, identical, settled
 from blklab.execution.judgement.kept_runs import KeepingWorkers
 from blklab.execution.judgement.loads import LOADS, Load
 from blklab.execution.judgement.questions import EVERY_QUESTION, SCHEDULERS, VERSION, Question, Scope
@@ -35,6 +35,10 @@ FIRST_ROUNDS = 2
 """Arrangements in which every question is asked."""
 ROUNDS = 8
 """Arrangements in which a question is asked on which the kernels differ."""
+MOST_ROUNDS = 16
+"""Arrangements in which it is asked if eight leave an effect open, which one that goes otherwise may hide."""
+LOOKS = 2
+"""Times that answers are taken, which share the chance of a false one."""
 
 
 class JudgementObserver(Protocol):
@@ -106,20 +110,39 @@ def judge(
         every = tuple(question for of_disk in asked.values() for question in of_disk)
         return Judgement(VERSION, *kernels, machine.name, every, (), same_bytes=True)
     progress = _Counting(observer)
+    progress.expect(FIRST_ROUNDS * sum(map(len, asked.values())))
     keeping = KeepingWorkers(workers, kernels[0].build_id)
     runs: dict[Question, list[tuple[RunSample, RunSample]]] = {}
-    progress.expect(FIRST_ROUNDS * sum(map(len, asked.values())))
-    for disk, of_disk in asked.items():
-        for load, questions in _of_alike_loads(disk, of_disk):
-            with _session(disk, load, machine, base, other, keeping) as session:
-                court = _Court(session, base, other, progress)
-                for round_number in range(FIRST_ROUNDS):
-                    court.ask(questions, round_number, runs)
-                differing = [question for question in questions if not identical(runs[question])]
-                progress.expect(len(differing) * (ROUNDS - FIRST_ROUNDS))
-                for round_number in range(FIRST_ROUNDS, ROUNDS):
-                    court.ask(differing, round_number, runs)
-    return Judgement(VERSION, *kernels, machine.name, tuple(runs), tuple(answers_to(runs)))
+
+    def in_sessions(
+        chosen: Mapping[str, Sequence[Question]], ask: Callable[[_Court, list[Question]], None]
+    ) -> None:
+        for disk, questions in chosen.items():
+            for load, together in _of_alike_loads(disk, questions):
+                with _session(disk, load, machine, base, other, keeping) as session:
+                    ask(_Court(session, base, other, progress), together)
+
+    def first(court: _Court, questions: list[Question]) -> None:
+        court.ask(questions, range(FIRST_ROUNDS), runs)
+        differing = [question for question in questions if not identical(runs[question])]
+        court.ask(differing, range(FIRST_ROUNDS, ROUNDS), runs)
+
+    def further(court: _Court, questions: list[Question]) -> None:
+        court.ask(questions, range(ROUNDS, MOST_ROUNDS), runs)
+
+    in_sessions(asked, first)
+    answers = answers_to(runs, level=LEVEL / LOOKS)
+    open_questions = {answer.question for answer in answers if answer.is_open}
+    in_sessions(_among(asked, open_questions), further)
+    if open_questions:
+        answers = settled(answers, answers_to(runs, level=LEVEL / LOOKS))
+    return Judgement(VERSION, *kernels, machine.name, tuple(runs), tuple(answers))
+
+
+def _among(
+    asked: Mapping[str, Sequence[Question]], chosen: Collection[Question]
+) -> dict[str, list[Question]]:
+    return {disk: [one for one in questions if one in chosen] for disk, questions in asked.items()}
 
 
 def _same_bytes(base: KernelBuild, other: KernelBuild) -> bool:
@@ -195,19 +218,20 @@ class _Court:
     def ask(
         self,
         questions: Iterable[Question],
-        round_number: int,
+        rounds: Iterable[int],
         runs: dict[Question, list[tuple[RunSample, RunSample]]],
     ) -> None:
-        """Asks questions in one arrangement; both kernels meet the same."""
+        """Asks questions in some arrangements; both kernels meet the same."""
         with ThreadPoolExecutor(self._session.parallel) as executor:
-            asked = list(questions)
+            together = list(questions)
+            asked = [(question, number) for number in rounds for question in together]
+            if any(number >= FIRST_ROUNDS for _, number in asked):
+                self._progress.expect(len(asked))
             pairs = [
-                tuple(
-                    executor.submit(self._session.run, cell) for cell in self._cells(question, round_number)
-                )
-                for question in asked
+                tuple(executor.submit(self._session.run, cell) for cell in self._cells(question, number))
+                for question, number in asked
             ]
-            for question, (base, other) in zip(asked, pairs, strict=True):
+            for (question, _), (base, other) in zip(asked, pairs, strict=True):
                 runs.setdefault(question, []).append((base.result(), other.result()))
                 self._progress.done(question)
 
