@@ -111,8 +111,8 @@ LOADS = {
         _GLOBAL + "bs=4k\n[reader]\nrw=randread\nnumjobs=2\n[writer]\nrw=randwrite\niodepth=256\nnumjobs=2\n"
     ),
     "batches": Load(
-        _GLOBAL + "[batches]\nrw=read\nbs=4k\n" + _BATCHES,
-        lasts={"hdd-7200": 0.05, "virtio-network": 0.5},
+        _GLOBAL + "[batches]\nrw=randread:8\nbs=4k\n" + _BATCHES,
+        lasts={"hdd-7200": 0.5},
     ),
     "strides": Load(
         _GLOBAL + "[strides]\nrw=read:4k\nbs=4k\n" + _BATCHES,
