@@ -86,11 +86,20 @@ def remark(draw: random.Random, text: str, number: int) -> Edit | None:
 
 def rename(draw: random.Random, text: str, number: int) -> Edit | None:
     """Another name for a function of one file."""
-    names = [name for name in dict.fromkeys(_STATIC.findall(text)) if f'"{name}' not in text]
+    names = [name for name in dict.fromkeys(_STATIC.findall(text)) if not _is_pasted(name, text)]
     if not names:
         return None
     name = draw.choice(names)
     return lambda now: re.sub(rf"\b{name}\b", f"{name}_{number}", now)
+
+
+def _is_pasted(name: str, text: str) -> bool:
+    """Whether a macro may put the name together from parts, so that it stands nowhere in full."""
+    first, _, rest = name.partition("_")
+    parts = (name.rpartition("_")[0], rest)
+    return name.endswith(("_show", "_store")) or any(
+        part and re.search(rf"[(,]\s*{part}\s*[,)]", text) for part in parts if part != first
+    )
 
 
 def hint(draw: random.Random, text: str, _: int) -> Edit | None:

@@ -1,4 +1,4 @@
-"""Jobs that wait for each other: who hands work over, and who goes on only when it is done.
+"""Jobs that wait for each other: the ends of a pipe, and tasks that share a journal.
 
 fio's job language has no such jobs, so they are written as plans of a replay (`crates/blksim/src/workload/
 replay/text.rs` says how plans become text). Programs wait like that for a journal, a pipe or a lock.
