@@ -9,22 +9,26 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from blklab.execution.judgement.answers import Answer, answers_to
+from blklab.execution.judgement.answers import Answer, answers_to, settled
 from blklab.execution.judgement.document import JudgementDocument, outcome_of
 from blklab.execution.judgement.judge import Judgement
 from blklab.execution.judgement.junit import judgement_suite
+from blklab.execution.judgement.loads import LOADS
 from blklab.execution.judgement.page import page_of
-from blklab.execution.judgement.questions import LOADS, RUNTIME_NS, SCHEDULERS, Question, Scope
+from blklab.execution.judgement.questions import BESIDE_ON, SCHEDULERS, Question, Scope
 from blklab.guests.kernels.build_record import BuildRecord
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample
 from blklab.report.monitoring.junit import junit_xml
+from blklab.simulator.simulation import simulate
+from blklab.spec.changes import parse_changes
 from blklab.spec.plan import CellKey
 from blklab.spec.workloads import parse_workload
 
 QUESTION = Question("hdd-7200", "bfq", "streams")
 OTHER_QUESTION = Question("hdd-7200", "kyber", "streams")
 NS_PER_SECOND = 1_000_000_000
+NO_IOS = {"count": 0, "sum_ns": 0, "min_ns": 0, "max_ns": 0, "bins": {}}
 
 
 def sample(ios: float, *, status: str = "ok") -> RunSample:
@@ -107,11 +111,65 @@ def test_chance_alone_is_rarely_taken_for_a_difference() -> None:
     assert wrong <= 5
 
 
+def with_one_otherwise(rounds: int) -> list[tuple[RunSample, RunSample]]:
+    """An effect of 20 % in all arrangements but one, which goes the other way."""
+    found = pairs(1.2, rounds=rounds)
+    return [(sample(10_000), sample(6_000)), *found[1:]]
+
+
+def test_more_arrangements_decide_what_one_that_goes_otherwise_hides() -> None:
+    first = answers_to({QUESTION: with_one_otherwise(8)}, level=0.025)
+    assert of_iops(first).is_open
+    second = answers_to({QUESTION: with_one_otherwise(16)}, level=0.025)
+    assert of_iops(settled(first, second)).outcome == "faster"
+
+
+def test_a_second_look_does_not_take_back_what_the_first_decided() -> None:
+    first = answers_to({QUESTION: pairs(0.8)})
+    second = answers_to({QUESTION: with_one_otherwise(8)})
+    assert settled(first, second) == first
+
+
+def test_a_job_that_starves_is_slower() -> None:
+    """It has no latency, and a rate of nothing must not drop out of the comparison."""
+    starved = sample(1).model_copy(deep=True)
+    (read,) = starved.jobs[0].directions
+    nothing = read.model_copy(
+        update={"ios": 0, "bytes": 0, "latency": LatencyHistogram.model_validate(NO_IOS)}
+    )
+    jobs = [starved.jobs[0].model_copy(update={"directions": [nothing]})]
+    runs = [(sample(20), starved.model_copy(update={"jobs": jobs})) for _ in range(8)]
+    (answer,) = answers_to({QUESTION: runs})
+    assert (answer.metric, answer.outcome) == ("iops", "slower")
+    assert answer.speed == pytest.approx(0.5 / 20)
+
+
 def test_questions_are_valid_and_distinct() -> None:
     asked = [question for asked in Scope().questions(SCHEDULERS).values() for question in asked]
-    assert len(set(asked)) == len(asked) == len(RUNTIME_NS) * len(SCHEDULERS) * len(LOADS)
-    for name, text in LOADS.items():
-        assert parse_workload(text, name=name, source=f"{name}.fio").jobs
+    assert len(set(asked)) == len(asked)
+    assert {question.load for question in asked} == set(LOADS)
+    for question in asked:
+        load = LOADS[question.load]
+        workload = parse_workload(load.text(question.disk), name=question.load, source="load.fio")
+        assert workload.jobs and not workload.host_only and not workload.warnings
+        for change in parse_changes(load.changes_on(question.disk)):
+            assert change.at_ns < load.runtime_ns(question.disk)
+
+
+def test_bfq_is_asked_about_in_both_modes_where_idling_counts() -> None:
+    asked = Scope(schedulers=("bfq",), loads=("streams",)).questions(SCHEDULERS)
+    for disk, questions in asked.items():
+        modes = ["bfq", "bfq:low_latency=0"] if disk == BESIDE_ON else ["bfq"]
+        assert [question.scheduler for question in questions] == modes
+
+
+@pytest.mark.parametrize(
+    ("load", "waiting", "ios"), [("pipes", "consumer0", 600), ("cooperators", "journal", 100)]
+)
+def test_jobs_that_wait_for_each_other_come_to_their_end(load: str, waiting: str, ios: int) -> None:
+    result = simulate("ssd-sata", LOADS[load].text("ssd-sata"), scheduler="none", runtime="80ms")
+    (job,) = [job for job in result.jobs if job.name == waiting]
+    assert sum(entry.ios for entry in job.directions) == ios
 
 
 def test_a_scope_narrows_the_questions_and_changes_none() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
-from blklab.execution.judgement import judge, questions
+from blklab.execution.judgement import judge, loads, questions
 from blklab.guests.kernels.store import find
 
 PATCHED = "kyber-busy-wait"
@@ -19,16 +19,41 @@ JUDGE = ["judge", "--disk", "ssd-sata", "-q"]
 @pytest.fixture(autouse=True)
 def few_questions(real_guest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del real_guest
-    few = {"random-readers": questions.LOADS["random-readers"]}
+    few = {"random-readers": loads.LOADS["random-readers"]}
     for module in (judge, questions):
         monkeypatch.setattr(module, "LOADS", few)
-        monkeypatch.setattr(module, "SCHEDULERS", ("mq-deadline", "kyber"))
+    monkeypatch.setattr(judge, "SCHEDULERS", ("mq-deadline", "kyber"))
 
 
-def test_a_kernel_equals_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kernel_equals_itself_without_a_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "_session", None)
+    assert run([*JUDGE, "--kernel", "stock,stock"]) == ExitCode.OK
+    page = capsys.readouterr().out
+    assert page.startswith("The same bytes") and "2 questions, 2 the same to the bit." in page
+
+
+def test_a_kernel_equals_itself(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run anew and kept, since the same bytes must not be what makes them equal."""
+    monkeypatch.setattr(judge, "_same_bytes", lambda *_: False)
+    monkeypatch.setattr(judge, "KeepingWorkers", lambda workers, _: workers)
     assert run([*JUDGE, "--kernel", "stock,stock"]) == ExitCode.OK
     page = capsys.readouterr().out
     assert page.startswith("The same to the bit") and "2 questions, 2 the same to the bit." in page
+
+
+def test_conditions_of_a_load_reach_the_guest(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Control groups, io.cost and a weight that changes while the load runs; and bfq's other mode."""
+    monkeypatch.setattr(judge, "LOADS", loads.LOADS)
+    monkeypatch.setattr(questions, "LOADS", loads.LOADS)
+    monkeypatch.setattr(judge, "SCHEDULERS", ("bfq",))
+    monkeypatch.setattr(judge, "_same_bytes", lambda *_: False)
+    asked = ["judge", "-q", "--disk", "hdd-7200", "--load", "groups", "--load", "levels"]
+    assert run([*asked, "--kernel", "stock,stock"]) == ExitCode.OK
+    assert "4 questions, 4 the same to the bit." in capsys.readouterr().out
 
 
 def test_a_slower_kernel_is_slower_where_its_code_is_changed(

@@ -26,8 +26,9 @@ from blklab.execution.judgement.building import build_patched, build_source
 from blklab.execution.judgement.document import JudgementDocument
 from blklab.execution.judgement.judge import Judgement, judge
 from blklab.execution.judgement.junit import judgement_suite
+from blklab.execution.judgement.loads import LOADS, RUNTIME_NS
 from blklab.execution.judgement.page import page_of
-from blklab.execution.judgement.questions import LOADS, RUNTIME_NS, SCHEDULERS, Scope
+from blklab.execution.judgement.questions import SCHEDULERS, Scope
 from blklab.guests.kernels.names import DEFAULT_NAME
 from blklab.report.monitoring.junit import junit_xml
 

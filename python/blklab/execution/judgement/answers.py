@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from blklab.analysis.metrics import metric_named
+from blklab.analysis.metrics import Metric, metric_named
 from blklab.analysis.statistics.multiplicity import holm
 from blklab.analysis.statistics.paired import FixedDifference, paired_difference
 from blklab.execution.judgement.questions import METRICS, Question
-from blklab.records.samples import RunSample
+from blklab.records.samples import NS_PER_SECOND, JobSample, RunSample
 
 Outcome = Literal["faster", "slower", "same", "undecided", "broken"]
 
@@ -18,6 +18,8 @@ MARGIN = 0.02
 """Differences below this count as none."""
 LEVEL = 0.05
 """Chance of any false answer among all."""
+RATE = "iops"
+"""The metric that has a value for a job without any I/O."""
 
 Pairs = Sequence[tuple[RunSample, RunSample]]
 """Runs of the base and of the other kernel, each pair in the same arrangement."""
@@ -40,6 +42,11 @@ class Answer:
     error: str | None = None
     """The kernel's failure."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is undecided although the speeds differ: more arrangements may decide it."""
+        return self.outcome == "undecided" and self.speed is not None and abs(self.speed - 1) > MARGIN
+
 
 @dataclass(frozen=True)
 class _Compared:
@@ -54,7 +61,17 @@ def identical(pairs: Pairs) -> bool:
     return all(base.status == other.status and base.jobs == other.jobs for base, other in pairs)
 
 
-def answers_to(runs: Mapping[Question, Pairs]) -> list[Answer]:
+def settled(first: Sequence[Answer], second: Sequence[Answer]) -> list[Answer]:
+    """The answers of two looks: what the first decided stays, and the second decides the rest."""
+    decided = {_about(answer): answer for answer in first if answer.outcome != "undecided"}
+    return [decided.get(_about(answer), answer) for answer in second]
+
+
+def _about(answer: Answer) -> tuple[Question, str | None, str | None]:
+    return answer.question, answer.job, answer.metric
+
+
+def answers_to(runs: Mapping[Question, Pairs], level: float = LEVEL) -> list[Answer]:
     """Answers all questions together, so that their number is corrected for.
 
     A question whose runs are identical is not a source of chance, and needs no correction.
@@ -68,9 +85,9 @@ def answers_to(runs: Mapping[Question, Pairs]) -> list[Answer]:
             error = broken[0] or "the run failed"
             answers.append(Answer(question, None, None, "broken", None, None, len(pairs), error))
             continue
-        compared += _differences(question, pairs, smallest_level=LEVEL / family)
+        compared += _differences(question, pairs, smallest_level=level / family)
     adjusted = holm([item.difference.p_difference for item in compared])
-    answers += [_answer(item, p_value) for item, p_value in zip(compared, adjusted, strict=True)]
+    answers += [_answer(item, p_value, level) for item, p_value in zip(compared, adjusted, strict=True)]
     order = list(runs)
     return sorted(answers, key=lambda answer: (order.index(answer.question), answer.job or ""))
 
@@ -86,9 +103,10 @@ def _differences(question: Question, pairs: Pairs, *, smallest_level: float) -> 
         for name in METRICS:
             metric = metric_named(name)
             jobs = [(base.jobs[index], other.jobs[index]) for base, other in usable]
-            if any(metric.counted_ios([each]) < metric.fewest_ios for pair in jobs for each in pair):
+            fewest = 0 if name == RATE else metric.fewest_ios
+            if any(metric.counted_ios([each]) < fewest for pair in jobs for each in pair):
                 continue
-            values = [(metric.compute([base]), metric.compute([other])) for base, other in jobs]
+            values = [tuple(_value(metric, each) for each in pair) for pair in jobs]
             known = [(base, other) for base, other in values if base and other]
             if len(known) < 2 or all(base == other for base, other in known):
                 continue
@@ -100,12 +118,23 @@ def _differences(question: Question, pairs: Pairs, *, smallest_level: float) -> 
     return found
 
 
-def _answer(item: _Compared, p_value: float) -> Answer:
+def _value(metric: Metric, job: JobSample) -> float | None:
+    """The value of a metric; a job without any I/O counts as one that made half of one.
+
+    Speeds are compared as ratios, and a job that starves on one kernel must not drop out of the comparison.
+    """
+    value = metric.compute([job])
+    if value == 0 and metric.name == RATE and job.runtime_ns:
+        return NS_PER_SECOND / 2 / job.runtime_ns
+    return value
+
+
+def _answer(item: _Compared, p_value: float, level: float) -> Answer:
     difference = item.difference
     outcome: Outcome = "undecided"
-    if p_value <= LEVEL and abs(difference.ratio - 1) > MARGIN:
+    if p_value <= level and abs(difference.ratio - 1) > MARGIN:
         outcome = "faster" if difference.ratio > 1 else "slower"
-    elif difference.p_equivalence <= LEVEL:
+    elif difference.p_equivalence <= level:
         outcome = "same"
     return Answer(
         item.question,

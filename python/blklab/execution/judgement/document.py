@@ -54,6 +54,8 @@ class JudgementDocument(_Part):
     outcome: Literal["identical", "same", "faster", "slower", "mixed", "undecided", "broken"]
     questions: int
     identical: int
+    same_bytes: bool = False
+    """Whether both kernels are the same file, so that nothing was run."""
     answers: list[AnswerPart]
 
     @staticmethod
@@ -67,6 +69,7 @@ class JudgementDocument(_Part):
             outcome=outcome_of(judgement),
             questions=len(judgement.asked),
             identical=judgement.identical,
+            same_bytes=judgement.same_bytes,
             answers=[
                 AnswerPart(
                     disk=answer.question.disk,

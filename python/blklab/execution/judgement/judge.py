@@ -7,7 +7,7 @@ some schedulers' code sees is soon judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,23 +16,18 @@ from typing import Protocol
 from blklab.backends import THIS_MACHINE, Session, SessionOptions, Workers
 from blklab.backends.uml import BACKEND
 from blklab.errors import RequirementError
-from blklab.execution.judgement.answers import Answer, Outcome, answers_to, identical
-from blklab.execution.judgement.questions import (
-    EVERY_QUESTION,
-    LOADS,
-    RUNTIME_NS,
-    SCHEDULERS,
-    VERSION,
-    Question,
-    Scope,
-)
+from blklab.execution.judgement.answers import LEVEL, Answer, Outcome, answers_to, identical, settled
+from blklab.execution.judgement.kept_runs import KeepingWorkers
+from blklab.execution.judgement.loads import LOADS, Load
+from blklab.execution.judgement.questions import EVERY_QUESTION, SCHEDULERS, VERSION, Question, Scope
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.store import find
 from blklab.records.samples import RunSample
+from blklab.spec.changes import parse_changes
 from blklab.spec.experiment import Conditions
 from blklab.spec.machines import Machine, load_machine
 from blklab.spec.plan import Cell, CellKey, derive_seed
-from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import parse_target
 from blklab.spec.workloads import parse_workload
 
@@ -40,6 +35,10 @@ FIRST_ROUNDS = 2
 """Arrangements in which every question is asked."""
 ROUNDS = 8
 """Arrangements in which a question is asked on which the kernels differ."""
+MOST_ROUNDS = 16
+"""Arrangements in which it is asked if eight leave an effect open, which one that goes otherwise may hide."""
+LOOKS = 2
+"""Times that answers are taken, which share the chance of a false one."""
 
 
 class JudgementObserver(Protocol):
@@ -60,6 +59,8 @@ class Judgement:
     asked: tuple[Question, ...]
     answers: tuple[Answer, ...]
     """Only of questions on which the kernels differ at all."""
+    same_bytes: bool = False
+    """Whether both kernels are the same file, so that nothing was run."""
 
     @property
     def identical(self) -> int:
@@ -105,29 +106,85 @@ def judge(
             f"the kernels {base} and {other} have no scheduler in common that is asked about"
         )
     machine = load_machine(scope.machine or BACKEND.default_machine(Conditions(), [base, other]))
+    if _same_bytes(*kernels):
+        every = tuple(question for of_disk in asked.values() for question in of_disk)
+        return Judgement(VERSION, *kernels, machine.name, every, (), same_bytes=True)
     progress = _Counting(observer)
-    runs: dict[Question, list[tuple[RunSample, RunSample]]] = {}
     progress.expect(FIRST_ROUNDS * sum(map(len, asked.values())))
-    for disk, questions in asked.items():
-        with _session(disk, machine, base, other, workers) as session:
-            court = _Court(session, base, other, progress)
-            for round_number in range(FIRST_ROUNDS):
-                court.ask(questions, round_number, runs)
-            differing = [question for question in questions if not identical(runs[question])]
-            progress.expect(len(differing) * (ROUNDS - FIRST_ROUNDS))
-            for round_number in range(FIRST_ROUNDS, ROUNDS):
-                court.ask(differing, round_number, runs)
-    return Judgement(VERSION, *kernels, machine.name, tuple(runs), tuple(answers_to(runs)))
+    keeping = KeepingWorkers(workers, kernels[0].build_id)
+    runs: dict[Question, list[tuple[RunSample, RunSample]]] = {}
+
+    def in_sessions(
+        chosen: Mapping[str, Sequence[Question]], ask: Callable[[_Court, list[Question]], None]
+    ) -> None:
+        for disk, questions in chosen.items():
+            for load, together in _of_alike_loads(disk, questions):
+                with _session(disk, load, machine, base, other, keeping) as session:
+                    ask(_Court(session, base, other, progress), together)
+
+    def first(court: _Court, questions: list[Question]) -> None:
+        court.ask(questions, range(FIRST_ROUNDS), runs)
+        differing = [question for question in questions if not identical(runs[question])]
+        court.ask(differing, range(FIRST_ROUNDS, ROUNDS), runs)
+
+    def further(court: _Court, questions: list[Question]) -> None:
+        court.ask(questions, range(ROUNDS, MOST_ROUNDS), runs)
+
+    in_sessions(asked, first)
+    answers = answers_to(runs, level=LEVEL / LOOKS)
+    open_questions = {answer.question for answer in answers if answer.is_open}
+    in_sessions(_among(asked, open_questions), further)
+    if open_questions:
+        answers = settled(answers, answers_to(runs, level=LEVEL / LOOKS))
+    return Judgement(VERSION, *kernels, machine.name, tuple(runs), tuple(answers))
+
+
+def _among(
+    asked: Mapping[str, Sequence[Question]], chosen: Collection[Question]
+) -> dict[str, list[Question]]:
+    return {disk: [one for one in questions if one in chosen] for disk, questions in asked.items()}
+
+
+def _same_bytes(base: KernelBuild, other: KernelBuild) -> bool:
+    """Whether both are the same file and boot alike.
+
+    A run depends on the kernel, the guest program and the request, and the last two are the same for both.
+    """
+    return (base.record.linux_sha256, base.boot_parameters, base.driver) == (
+        other.record.linux_sha256,
+        other.boot_parameters,
+        other.driver,
+    )
+
+
+def _of_alike_loads(disk: str, questions: Iterable[Question]) -> Iterator[tuple[Load, list[Question]]]:
+    """Questions about a disk that a session can ask together, with a load that stands for its conditions."""
+    together: list[tuple[Load, list[Question]]] = []
+    for question in questions:
+        load = LOADS[question.load]
+        for known, asked in together:
+            if _conditions(known, disk) == _conditions(load, disk):
+                asked.append(question)
+                break
+        else:
+            together.append((load, [question]))
+    yield from together
+
+
+def _conditions(load: Load, disk: str) -> tuple[int, Mapping[str, Mapping[str, str]], tuple[str, ...]]:
+    return load.runtime_ns(disk), load.cgroups, load.changes
 
 
 def _session(
-    disk: str, machine: Machine, base: str, other: str, workers: Workers
+    disk: str, load: Load, machine: Machine, base: str, other: str, workers: Workers
 ) -> AbstractContextManager[Session]:
     options = SessionOptions(
         run_id="judgement",
         kernels=(base, other),
         machine=machine,
-        runtime_ns=RUNTIME_NS[disk],
+        runtime_ns=load.runtime_ns(disk),
+        cgroups={group: dict(attributes) for group, attributes in load.cgroups.items()},
+        changes=parse_changes(load.changes_on(disk)),
         arrangement="drawn",
         workers=workers,
     )
@@ -157,32 +214,33 @@ class _Court:
         self._session = session
         self._kernels = base, other
         self._progress = progress
-        self._loads = {
-            name: parse_workload(text, name=name, source=f"{name}.fio") for name, text in LOADS.items()
-        }
 
     def ask(
         self,
         questions: Iterable[Question],
-        round_number: int,
+        rounds: Iterable[int],
         runs: dict[Question, list[tuple[RunSample, RunSample]]],
     ) -> None:
-        """Asks questions in one arrangement; both kernels meet the same."""
+        """Asks questions in some arrangements; both kernels meet the same."""
         with ThreadPoolExecutor(self._session.parallel) as executor:
-            asked = list(questions)
+            together = list(questions)
+            asked = [(question, number) for number in rounds for question in together]
+            if any(number >= FIRST_ROUNDS for _, number in asked):
+                self._progress.expect(len(asked))
             pairs = [
-                tuple(
-                    executor.submit(self._session.run, cell) for cell in self._cells(question, round_number)
-                )
-                for question in asked
+                tuple(executor.submit(self._session.run, cell) for cell in self._cells(question, number))
+                for question, number in asked
             ]
-            for question, (base, other) in zip(asked, pairs, strict=True):
+            for (question, _), (base, other) in zip(asked, pairs, strict=True):
                 runs.setdefault(question, []).append((base.result(), other.result()))
                 self._progress.done(question)
 
     def _cells(self, question: Question, round_number: int) -> Iterator[Cell]:
+        name = question.load
+        text = LOADS[name].text(question.disk)
+        workload = parse_workload(text, name=name, source=f"{name}.fio")
         for kernel in self._kernels:
-            choice = SchedulerChoice(name=question.scheduler, label=question.scheduler, kernel=kernel)
+            choice = parse_scheduler_choice(question.scheduler).model_copy(update={"kernel": kernel})
             key = CellKey(
                 block=round_number,
                 sequence=0,
@@ -191,4 +249,4 @@ class _Court:
                 scheduler=question.scheduler,
                 seed=derive_seed(VERSION, "judge", str(question), round_number),
             )
-            yield Cell(key, choice, self._loads[question.load])
+            yield Cell(key, choice, workload)

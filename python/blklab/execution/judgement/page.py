@@ -21,6 +21,7 @@ _SENTENCES = {
     "undecided": "No difference is proven, and some are not excluded.",
     "broken": "The kernel fails.",
 }
+_SAME_BYTES = "The same bytes: both kernels are the same file, so nothing was run."
 _ORDER: tuple[Outcome, ...] = ("broken", "slower", "faster", "undecided", "same")
 _MAIL_WIDTH = 76
 _NAMES = {"iops": "I/Os a second", "latency_mean": "mean latency", "latency_p99": "p99 latency"}
@@ -32,7 +33,7 @@ def page_of(judgement: Judgement) -> str:
 
 
 def _lines(judgement: Judgement) -> Iterator[str]:
-    yield _SENTENCES[outcome_of(judgement)]
+    yield _SAME_BYTES if judgement.same_bytes else _SENTENCES[outcome_of(judgement)]
     yield ""
     yield f"  base   {_title(judgement.base)}"
     yield f"  judged {_title(judgement.other)}"
