@@ -25,7 +25,7 @@ import blklab
 from blklab.backends import backend_for
 from blklab.backends.protocol import SessionOptions
 from blklab.quantities.units import parse_duration_ns
-from blklab.recordings.trace import NEVER, read_trace
+from blklab.recordings.trace import NEVER, Trace, read_trace
 from blklab.records.samples import JobSample, LatencyHistogram
 from blklab.simulator.timeline import READ, SECTOR_BYTES, WRITE, Timeline
 from blklab.spec.plan import Cell, CellKey
@@ -36,8 +36,11 @@ from blklab.spec.workloads import Workload, load_workload, parse_workload, shipp
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 _BEGINS_S = 0.5
 """Time for the recorder to attach its programs."""
+_REPLAYS = "blkguest"
 _RAMP = re.compile(r"^ramp_time=.*\n", re.MULTILINE)
 """A recording has it, the figures of a load do not."""
+
+_FORK = 0
 
 Column = NDArray[Any]
 FIGURES = ("throughput", "mean", "p99")
@@ -65,10 +68,17 @@ class Figures:
         )
 
     @staticmethod
-    def of_recording(file: Path) -> Figures:
-        """The figures of all data that a recording saw move, from queueing to completion."""
-        ios = read_trace(file).ios
+    def of_recording(file: Path, *, of_replay: bool = False) -> Figures:
+        """The figures of all data that a recording saw move, from queueing to completion.
+
+        Of a replay only the tasks that replay count: they stand for all that was recorded, the start of the
+        load included, and the start of the replay is its own.
+        """
+        trace = read_trace(file)
+        ios = trace.ios
         whole = (ios["bytes"] > 0) & (ios["queued_ns"] != NEVER) & (ios["completed_ns"] != NEVER)
+        if of_replay:
+            whole &= np.isin(ios["tid"], _children_of(trace, _REPLAYS))
         if not whole.any():
             raise SystemExit(f"{file} has no I/O")
         return Figures._of_ios(ios["bytes"][whole], ios["queued_ns"][whole], ios["completed_ns"][whole])
@@ -98,6 +108,13 @@ class Figures:
     def changes_to(self, replay: Figures) -> dict[str, float]:
         """How far a replay is from this run, relative to it."""
         return {name: getattr(replay, name) / getattr(self, name) - 1 for name in FIGURES}
+
+
+def _children_of(trace: Trace, command: str) -> Column:
+    """The threads that a program with that name has forked."""
+    tasks = trace.tasks
+    named = np.array([name == command for name in trace.names])
+    return tasks["tid"][(tasks["kind"] == _FORK) & named[tasks["command"]]]
 
 
 def is_model(target: str) -> bool:
@@ -176,7 +193,9 @@ def measured(
             sample = session.run(Cell(key, choice, workload))
     if sample.status != "ok":
         raise SystemExit(sample.error)
-    return Figures.of(sample.jobs) if recording is None else Figures.of_recording(recording)
+    if recording is None:
+        return Figures.of(sample.jobs)
+    return Figures.of_recording(recording, of_replay=workload.replays)
 
 
 @contextmanager

@@ -48,10 +48,12 @@ def recorded(tmp_path: Path) -> Workload:
 def check(target: str, workload: Workload) -> None:
     with opened(target) as session:
         session.check([cell("mq-deadline", workload).scheduler], [workload])
-        session.prepare([workload], lambda _: None)
+        told: list[str] = []
+        session.prepare([workload], told.append)
         sample = session.run(cell("mq-deadline", workload))
     assert sample.status == "ok", sample.error
     assert sample.engine["name"] == "blkguest replay"
+    assert any(f"cut by {sample.engine['own_path']}" in line for line in told), told
     done = {(job.name, one.direction): one.ios for job in sample.jobs for one in job.directions}
     assert done == {("reader", "read"): READS, ("writer", "write"): WRITES, ("writer", "sync"): WRITES // 10}
     times = {job.name: job.runtime_ns for job in sample.jobs}

@@ -30,13 +30,16 @@ def workload(tmp_path: Path) -> Workload:
 
 def test_each_task_gets_its_place_and_its_group(workload: Workload) -> None:
     regions = regions_in_directory(workload)
-    text = replay_request(workload, regions, folder=Path("/w/data"), group_files={"g": "/g/cgroup.procs"})
+    text = replay_request(
+        workload, regions, folder=Path("/w/data"), group_files={"g": "/g/cgroup.procs"}, path_ns=700
+    )
     request = json.loads(text)
     assert request["text"] == workload.text
     assert request["places"] == [{"path": "/w/data/written-0", "offset": 0, "bytes": 24576}] * 2
     assert request["groups"] == {"g": "/g/cgroup.procs"}
+    assert request["path_ns"] == 700
     on_device = regions_on_device(workload, "/dev/loop9", 1 << 30)
-    places = json.loads(replay_request(workload, on_device, folder=None, group_files={}))["places"]
+    places = json.loads(replay_request(workload, on_device, folder=None, group_files={}, path_ns=0))["places"]
     assert {place["path"] for place in places} == {"/dev/loop9"}
 
 

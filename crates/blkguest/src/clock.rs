@@ -13,21 +13,15 @@ pub const SLACK_NS: u64 = 1;
 /// The slack of ordinary programs (`init_task` in `init/init_task.c`, Linux 6.1).
 pub const USUAL_SLACK_NS: u64 = 50_000;
 
-/// Waits up to so long are computed through; see [`compute_short_waits`].
+/// The end of a wait that is computed through; see [`compute_ends_of_waits`].
 static COMPUTED_NS: AtomicU64 = AtomicU64::new(0);
 /// A sleep ends late by some 40 µs on a virtual machine: setting a timer leaves it, and so does its interrupt.
-const SHORT_NS: u64 = 100_000;
+const END_NS: u64 = 100_000;
 
-/// Lets this process and those that it forks compute through short waits, as programs do that think between
-/// their I/Os. Not under time travel, where computing takes no time.
-pub fn compute_short_waits() {
-    COMPUTED_NS.store(SHORT_NS, Relaxed);
-}
-
-/// Whether a wait is computed through; in a guest none is.
-fn is_computed(wait_ns: u64) -> bool {
-    let most_ns = COMPUTED_NS.load(Relaxed);
-    most_ns > 0 && wait_ns <= most_ns
+/// Lets this process and those that it forks compute through the end of each wait, as programs do that think
+/// between their I/Os. Not under time travel, where computing takes no time.
+pub fn compute_ends_of_waits() {
+    COMPUTED_NS.store(END_NS, Relaxed);
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds. In a guest this is a system call, some microseconds of real time.
@@ -44,13 +38,15 @@ pub fn now_ns() -> u64 {
 /// Waits until a `CLOCK_MONOTONIC` time. The kernel uses the nanosecond of slack that [`no_slack`]
 /// leaves, so a sleep ends one nanosecond earlier on request.
 pub fn sleep_until(moment_ns: u64) {
+    let computed_ns = COMPUTED_NS.load(Relaxed);
+    sleep_at_least_until(moment_ns.saturating_sub(computed_ns));
     // Reading a guest's clock takes real time.
-    if COMPUTED_NS.load(Relaxed) > 0 && is_computed(moment_ns.saturating_sub(now_ns())) {
-        while now_ns() < moment_ns {
-            spin_loop();
-        }
-        return;
+    while computed_ns > 0 && now_ns() < moment_ns {
+        spin_loop();
     }
+}
+
+fn sleep_at_least_until(moment_ns: u64) {
     let time = timespec(moment_ns.saturating_sub(SLACK_NS));
     // SAFETY: the pointer is valid for the call. Interrupted sleeps resume.
     unsafe {
@@ -80,9 +76,13 @@ pub fn set_wall_clock(seconds: i64) -> Result<(), Failure> {
     .map(|_| ())
 }
 
-/// The longest time for which to wait for something else too; nothing if that is computed through.
+/// The longest time for which to wait for something else too: nothing at the end of a wait that is computed
+/// through.
 pub fn timeout(wait_ns: u64) -> libc::timespec {
-    timespec(if is_computed(wait_ns) { 0 } else { wait_ns.saturating_sub(SLACK_NS).max(1) })
+    match COMPUTED_NS.load(Relaxed) {
+        0 => timespec(wait_ns.saturating_sub(SLACK_NS).max(1)),
+        computed_ns => timespec(wait_ns.saturating_sub(computed_ns)),
+    }
 }
 
 pub fn timespec(ns: u64) -> libc::timespec {

@@ -39,6 +39,9 @@ struct Request {
     /// The file of each control group that takes processes.
     #[serde(default)]
     groups: BTreeMap<String, String>,
+    /// Taken off the think times that follow a completion.
+    #[serde(default)]
+    path_ns: u64,
 }
 
 /// The part of a file or device that a clone works on.
@@ -59,7 +62,7 @@ pub fn run(request: &Path) -> Result<Value, Failure> {
     let file = parse(&request.text, &request.source).map_err(blksim::core::error::Error::from)?;
     check(&request, &file)?;
     clock::no_slack();
-    clock::compute_short_waits();
+    clock::compute_ends_of_waits();
     let order = JobOrder::new(&file.jobs);
     let mut clones_of_phases = vec![0; order.nr_phases()];
     for (job, phase) in file.jobs.iter().zip(&order.phases) {
@@ -129,6 +132,7 @@ fn replay(
                 closes_slots: false,
                 beside_command: false,
                 group_file: job.cgroup.as_ref().and_then(group_file),
+                path_ns: request.path_ns,
             });
         }
     }

@@ -154,6 +154,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(records::record_codes, module)?)?;
     module.add_function(wrap_pyfunction!(waits::analyse_waits, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_workload, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::ios_in_turn, module)?)?;
     #[cfg(target_os = "linux")]
     module.add_class::<capture::LiveCapture>()?;
     module.add_class::<capture::Recording>()?;

@@ -5,9 +5,17 @@ use std::path::PathBuf;
 
 use blkrecord::readers;
 use blkreplay::{Kind, Options, ReplayError, ScaleTo, workload};
+use blksim::core::record::Direction;
 use pyo3::prelude::*;
 
 use crate::{error, records};
+
+/// A job file that replays so many reads or writes in turn, without think time.
+#[pyfunction]
+pub fn ios_in_turn(count: u32, file_bytes: u64, writes: bool) -> String {
+    let direction = if writes { Direction::Write } else { Direction::Read };
+    blkreplay::own_path::ios_in_turn(count, file_bytes, direction)
+}
 
 /// Makes a job file out of a trace; gives it with a summary as JSON.
 ///

@@ -74,7 +74,8 @@ impl Context<'_> {
         (first_signal, dependencies): (u32, &[Dependency]),
     ) -> TaskPlan {
         let own = &self.completions[number as usize];
-        let mut plan = TaskPlan::default();
+        let mut plan = TaskPlan { thinks_in_turn: !self.recorded.open, ..TaskPlan::default() };
+        let mut queued_ns = 0;
         let mut dependencies = (first_signal..).zip(dependencies).peekable();
         // When the others that it waits for had completed.
         let mut released_ns = 0;
@@ -88,7 +89,11 @@ impl Context<'_> {
                 plan.awaits.push(Signal { at: place, number });
             }
             let waits_for = if self.recorded.open { 0 } else { own.until(io.queued_ns) };
-            let from_ns = own.time_ns(waits_for).unwrap_or(0).max(released_ns);
+            let mut from_ns = own.time_ns(waits_for).unwrap_or(0).max(released_ns);
+            if plan.thinks_in_turn {
+                from_ns = from_ns.max(queued_ns);
+                queued_ns = io.queued_ns;
+            }
             let priority = priority(io.ioprio);
             plan.ios.push(ReplayIo {
                 offset: self.addresses.byte(io.sector) * u64::from(io.action != Action::Flush),

@@ -71,7 +71,7 @@ def command(
     file = Path(output) if output is not None else _usual_file(resolution)
     _note_own_writes(file, resolution)
     kept = program if arguments else [Path(name).name for name in program[:1]]
-    request = recording_request(resolution, file, kept, capture=capture)
+    request = recording_request(resolution.path, resolution.leaves, file, kept, capture=capture)
     if not program and seconds is None:
         print_note("recording until Ctrl-C")
     done = record(request, program, seconds=seconds)

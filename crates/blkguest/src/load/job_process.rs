@@ -46,6 +46,8 @@ pub struct JobProcess<'a> {
     pub beside_command: bool,
     /// The file that takes the processes of its control group, if it has one.
     pub group_file: Option<&'a str>,
+    /// A clone that replays on real processors takes so much itself between a completion and its next I/O.
+    pub path_ns: u64,
 }
 
 impl JobProcess<'_> {
@@ -185,6 +187,9 @@ pub fn run_clone(
         worker.generator.join_flow(job, shared.flow(flow));
     }
     worker.generator.share_signals(&shared.signals());
+    if let Some(cursor) = worker.generator.replay() {
+        cursor.take_off(clone.path_ns);
+    }
     let mut queue = if job.direct && job.asynchronous() && !job.mode.trims {
         Some(aio::Queue::open(job, clone.index)?)
     } else {

@@ -5,5 +5,6 @@ mod depth;
 mod fidelity;
 mod properties;
 mod samples;
+mod think_times;
 mod ties;
 mod what_fits;

@@ -17,7 +17,7 @@ from blklab import __version__
 from blklab.errors import JobFileError
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.load_process import run_load_process
-from blklab.linux.scratch.layout import JobRegions
+from blklab.linux.scratch.layout import JobRegions, Region
 from blklab.records.samples import JobSample
 from blklab.shipped import require_guest_program
 from blklab.spec.workloads import Workload
@@ -66,7 +66,12 @@ def check_replay(workload: Workload) -> None:
 
 
 def replay_request(
-    workload: Workload, regions: Sequence[JobRegions], *, folder: Path | None, group_files: Mapping[str, str]
+    workload: Workload,
+    regions: Sequence[JobRegions],
+    *,
+    folder: Path | None,
+    group_files: Mapping[str, str],
+    path_ns: int,
 ) -> str:
     """The program's request as JSON.
 
@@ -75,23 +80,25 @@ def replay_request(
         regions: The region of each clone of each job.
         folder: The directory of the regions' files; None for devices.
         group_files: For each control group, the file that takes processes.
+        path_ns: The program's own way from a completion to its next I/O.
     """
-    places = [
-        {
-            "path": region.filename if folder is None else str(folder / region.filename),
-            "offset": region.offset_bytes,
-            "bytes": region.size_bytes,
-        }
-        for clones in regions
-        for region in clones
-    ]
     request = {
         "text": workload.text,
         "source": workload.source,
-        "places": places,
+        "places": [place(region, folder) for clones in regions for region in clones],
         "groups": dict(group_files),
+        "path_ns": path_ns,
     }
     return json.dumps(request, ensure_ascii=False)
+
+
+def place(region: Region, folder: Path | None) -> dict[str, str | int]:
+    """The place of a clone in a request."""
+    return {
+        "path": region.filename if folder is None else str(folder / region.filename),
+        "offset": region.offset_bytes,
+        "bytes": region.size_bytes,
+    }
 
 
 def run_replay(program: ReplayProgram, request: str, folder: Path) -> FioReport:

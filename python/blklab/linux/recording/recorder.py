@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from blklab import _core
@@ -81,6 +81,25 @@ def record(request: str, command: Sequence[str] = (), *, seconds: float | None =
         process.wait()
     returncode = None if process is None else process.poll()
     return Recorded(recording.capture, recording.missing, tally, returncode, interrupted)
+
+
+@contextmanager
+def recording_of_a_moment(request: str) -> Iterator[None]:
+    """Records meanwhile; for so few I/Os that the kernel's buffers hold all of them. The file is whole then.
+
+    Raises:
+        NotRootError: if root is missing.
+        RequirementError: if this kernel cannot record.
+        SpaceError: if the file cannot be written.
+    """
+    recording = _begun(request)
+    try:
+        yield
+    finally:
+        try:
+            recording.finish()
+        except _core.CaptureError as error:
+            raise translated(error) from error
 
 
 def _begun(request: str) -> _core.Recording:

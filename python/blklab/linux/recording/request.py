@@ -22,12 +22,13 @@ _BUFFER_BYTES = 64 << 20
 
 
 def recording_request(
-    resolution: Resolution, output: Path, command: Sequence[str], *, capture: str = "auto"
+    target: str, disks: Sequence[Disk], output: Path, command: Sequence[str], *, capture: str = "auto"
 ) -> str:
     """The request for the compiled recorder, as JSON.
 
     Args:
-        resolution: The target and the disks beneath it.
+        target: The recorded path, for the file.
+        disks: Those beneath it.
         output: The file to write.
         command: What of the recorded command goes into the file.
         capture: ``bpf``, ``tracefs`` or ``auto``, the first that works.
@@ -38,7 +39,7 @@ def recording_request(
     """
     if output.exists():
         raise UsageError(f"{output} exists already", hint="name another file with --output, or remove it")
-    return json.dumps(_request(resolution, command, capture=capture) | {"output": str(output)})
+    return json.dumps(_request(target, disks, command, capture=capture) | {"output": str(output)})
 
 
 def capture_request(resolution: Resolution, *, capture: str = "auto") -> str:
@@ -51,11 +52,11 @@ def capture_request(resolution: Resolution, *, capture: str = "auto") -> str:
     Raises:
         RequirementError: if a disk has no device number, by which events name it.
     """
-    return json.dumps(_request(resolution, (), capture=capture))
+    return json.dumps(_request(resolution.path, resolution.leaves, (), capture=capture))
 
 
-def _request(resolution: Resolution, command: Sequence[str], *, capture: str) -> dict[str, Any]:
-    hidden = [disk.name for disk in resolution.leaves if not disk.device_number]
+def _request(target: str, disks: Sequence[Disk], command: Sequence[str], *, capture: str) -> dict[str, Any]:
+    hidden = [disk.name for disk in disks if not disk.device_number]
     if hidden:
         raise RequirementError(
             f"{', '.join(hidden)} has no device number, by which the kernel's events name it",
@@ -63,15 +64,15 @@ def _request(resolution: Resolution, command: Sequence[str], *, capture: str) ->
         )
     hierarchy, programs = _hierarchy(), bpf_programs()
     facts = Facts(
-        target=resolution.path,
+        target=target,
         kernel=platform.release(),
         cgroup_version=hierarchy.version if hierarchy else None,
         command=list(command),
-        devices=[_device(disk) for disk in resolution.leaves],
+        devices=[_device(disk) for disk in disks],
     )
     return {
         "facts": facts.model_dump(),
-        "partitions": [part for disk in resolution.leaves for part in _partitions(disk)],
+        "partitions": [part for disk in disks for part in _partitions(disk)],
         "buffer_bytes": _BUFFER_BYTES,
         "capture": capture,
         "bpf_object": str(programs) if programs else None,

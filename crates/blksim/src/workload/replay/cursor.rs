@@ -30,6 +30,10 @@ pub struct Cursor {
     plan: Arc<TaskPlan>,
     signals: SharedSignals,
     start_ns: u64,
+    /// The time that the task itself takes between a completion and its next I/O.
+    path_ns: u64,
+    /// When it handed out the last I/O.
+    issued_ns: u64,
     /// I/Os that were handed out, and those of them that were submitted.
     next: usize,
     submitted: u32,
@@ -51,6 +55,8 @@ impl Cursor {
             plan,
             signals,
             start_ns: 0,
+            path_ns: 0,
+            issued_ns: 0,
             next: 0,
             submitted: 0,
             completed_ns,
@@ -64,6 +70,13 @@ impl Cursor {
     /// Makes the task share signals with others.
     pub fn share(&mut self, signals: SharedSignals) {
         self.signals = signals;
+    }
+
+    /// Takes so much off the think times that follow a completion. A recorded think time contains the program's way
+    /// from the interrupt to the next I/O: waking up, collecting, a system call. A replay on real processors has
+    /// such a way of its own, and would take both.
+    pub fn take_off(&mut self, path_ns: u64) {
+        self.path_ns = path_ns;
     }
 
     /// Starts the task's clock.
@@ -97,11 +110,18 @@ impl Cursor {
             0 => self.start_ns,
             count => self.completed_ns[count as usize - 1],
         };
-        let from_ns = own_ns.max(self.released_ns);
+        let mut from_ns = own_ns.max(self.released_ns);
+        if from_ns > self.start_ns {
+            from_ns = from_ns.saturating_sub(self.path_ns);
+        }
+        if self.plan.thinks_in_turn {
+            from_ns = from_ns.max(self.issued_ns);
+        }
         let due_ns = from_ns.saturating_add(io.think_ns);
         if due_ns > now_ns {
             return Turn::Until(due_ns);
         }
+        self.issued_ns = now_ns;
         self.next += 1;
         Turn::Issue(*io)
     }

@@ -25,7 +25,8 @@ pub struct ReplayIo {
     pub waits_for: u32,
     /// Its place in that order, from 0.
     pub rank: u32,
-    /// Time from the last of the completions that it waits for; from the start if it waits for none.
+    /// Time from the last of the completions that it waits for; from the start if it waits for none. If the task
+    /// [thinks in turn](TaskPlan::thinks_in_turn), from its I/O before this one if that was later.
     pub think_ns: u64,
 }
 
@@ -44,6 +45,8 @@ pub struct TaskPlan {
     pub ios: Vec<ReplayIo>,
     /// An I/O waits for as many of its task's I/Os as `waits_for` says, whichever they are.
     pub waits_for_any: bool,
+    /// The task does one thing at a time: it begins to think about an I/O once it has queued the one before.
+    pub thinks_in_turn: bool,
     /// In the order of I/Os.
     pub awaits: Vec<Signal>,
     /// In the order of completions.

@@ -11,14 +11,15 @@ use super::plan::{PlanError, ReplayIo, Signal, TaskPlan};
 use crate::core::record::Direction;
 use crate::workload::own_priority::OwnPriority;
 
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 const SECTOR_BYTES: u64 = 512;
 /// Bits of an I/O's first byte: direction, durable, with a priority of its own.
 const DURABLE: u64 = 4;
 const PRIORITY: u64 = 8;
-/// Bits of a plan's first number, below the count of its I/Os. Version 1, which stored runs may have, had none.
+/// Bits of a plan's first number, below the count of its I/Os.
 const ANY: u64 = 1;
-const FLAGS: u32 = 1;
+const IN_TURN: u64 = 2;
+const FLAGS: u32 = 2;
 /// The largest offset, so that sums stay within 64 bits.
 const MAX_SECTOR: u64 = 1 << 53;
 
@@ -28,10 +29,9 @@ pub fn encode(plans: &[TaskPlan]) -> String {
     put(&mut bytes, VERSION);
     put(&mut bytes, plans.len() as u64);
     for plan in plans {
-        put(
-            &mut bytes,
-            (plan.ios.len() as u64) << FLAGS | if plan.waits_for_any { ANY } else { 0 },
-        );
+        let any = if plan.waits_for_any { ANY } else { 0 };
+        let in_turn = if plan.thinks_in_turn { IN_TURN } else { 0 };
+        put(&mut bytes, (plan.ios.len() as u64) << FLAGS | any | in_turn);
         let (mut end, mut waits_for) = (0, 0);
         for (index, io) in plan.ios.iter().enumerate() {
             let own = io.priority.map_or(0, |_| PRIORITY);
@@ -67,13 +67,13 @@ pub fn decode(text: &str) -> Result<Vec<TaskPlan>, PlanError> {
         .decode(text)
         .map_err(|error| PlanError::of(format!("it is not base64: {error}")))?;
     let mut reader = Reader { bytes: &bytes, flags: FLAGS };
-    match reader.number()? {
-        VERSION => {}
-        1 => reader.flags = 0,
+    // Versions 1 and 2, which stored runs may have, had no flags and one.
+    reader.flags = match reader.number()? {
+        version @ 1..=VERSION => version as u32 - 1,
         other => {
             return Err(PlanError::of(format!("its version is {other}, not up to {VERSION}")));
         }
-    }
+    };
     let count = reader.count()?;
     let plans: Vec<TaskPlan> = (0..count).map(|_| reader.plan()).collect::<Result<_, _>>()?;
     if !reader.bytes.is_empty() {
@@ -177,7 +177,8 @@ impl Reader<'_> {
 
     fn plan(&mut self) -> Result<TaskPlan, PlanError> {
         let first = self.number()?;
-        let waits_for_any = self.flags > 0 && first & ANY != 0;
+        let flags = first & ((1 << self.flags) - 1);
+        let (waits_for_any, thinks_in_turn) = (flags & ANY != 0, flags & IN_TURN != 0);
         let count = self.counted(first >> self.flags)?;
         let mut ios = Vec::with_capacity(count);
         let (mut end, mut waits_for) = (0_u64, 0_u32);
@@ -236,7 +237,7 @@ impl Reader<'_> {
             }
             Ok(signals)
         };
-        Ok(TaskPlan { ios, waits_for_any, awaits: signals()?, sets: signals()? })
+        Ok(TaskPlan { ios, waits_for_any, thinks_in_turn, awaits: signals()?, sets: signals()? })
     }
 }
 
@@ -244,7 +245,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    fn plan(waits_for_any: bool) -> TaskPlan {
+    fn plan(waits_for_any: bool, thinks_in_turn: bool) -> TaskPlan {
         let io = |index: u32| ReplayIo {
             offset: u64::from(index) * 4096,
             bytes: 4096,
@@ -255,23 +256,29 @@ mod tests {
             rank: index,
             think_ns: 7,
         };
-        TaskPlan { ios: (0..5).map(io).collect(), waits_for_any, ..TaskPlan::default() }
+        let ios = (0..5).map(io).collect();
+        TaskPlan { ios, waits_for_any, thinks_in_turn, ..TaskPlan::default() }
     }
 
     #[test]
     fn plans_are_read_back() {
-        let plans = [plan(false), plan(true)];
+        let both = [false, true];
+        let plans = both.map(|any| both.map(|in_turn| plan(any, in_turn))).concat();
         assert_eq!(decode(&encode(&plans)).unwrap(), plans);
     }
 
     #[test]
-    fn version_1_had_no_flags() {
-        let mut bytes = URL_SAFE_NO_PAD.decode(encode(&[plan(false)])).unwrap();
-        assert_eq!(bytes[..3], [2, 1, 5 << 1]);
-        (bytes[0], bytes[2]) = (1, 5);
-        assert_eq!(decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap(), [plan(false)]);
-        bytes[0] = 3;
-        let error = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap_err();
-        assert_eq!(error.to_string(), "its version is 3, not up to 2");
+    fn earlier_versions_had_fewer_flags() {
+        let mut bytes = URL_SAFE_NO_PAD.decode(encode(&[plan(false, false)])).unwrap();
+        assert_eq!(bytes[..3], [3, 1, 5 << 2]);
+        for (version, first, any) in [(1, 5, false), (2, 5 << 1, false), (2, 5 << 1 | 1, true)] {
+            (bytes[0], bytes[2]) = (version, first);
+            assert_eq!(decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap(), [plan(any, false)]);
+        }
+        for version in [0, 4] {
+            bytes[0] = version;
+            let error = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap_err();
+            assert_eq!(error.to_string(), format!("its version is {version}, not up to 3"));
+        }
     }
 }
