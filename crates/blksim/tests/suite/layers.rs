@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
         "block/request_stage",
         "block/sbitmap",
         "block/extent_index",
+        "block/kernel_version",
         "block/per_hctx",
         "block/queue_facts",
         "block/queue_usage",
