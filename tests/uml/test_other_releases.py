@@ -14,7 +14,7 @@ from .guest_runs import measure, only
 
 pytestmark = pytest.mark.slow
 
-RELEASES = ("6.12", "7.3")
+RELEASES = ("6.12", "7.2", "7.3")
 READER = "[reader]\nrw=randread\nbs=4k\niodepth=32\nioengine=libaio\ndirect=1\nruntime=20ms\ntime_based\n"
 READER_AND_WRITER = (
     "[global]\nbs=4k\nioengine=libaio\ndirect=1\nruntime=50ms\ntime_based\nsize=1g\n"
