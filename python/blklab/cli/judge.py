@@ -66,8 +66,11 @@ def scope_options(command: Callable[..., int]) -> Callable[..., int]:
     )
     decorated = with_machine(with_scope)
     for flag, name, choices, what in reversed(_SCOPE):
-        help_text = f"Ask only {what}. Repeatable. Default: all."
-        option = click.option(flag, name, type=click.Choice(list(choices)), multiple=True, help=help_text)
+        # The names of loads are too many for one word, which is what a choice's usual placeholder is.
+        help_text = f"Ask only {what}: {', '.join(choices)}. Repeatable. Default: all."
+        option = click.option(
+            flag, name, type=click.Choice(list(choices)), metavar="NAME", multiple=True, help=help_text
+        )
         decorated = option(decorated)
     return decorated
 
