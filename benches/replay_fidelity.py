@@ -4,7 +4,8 @@
 from their timelines. A guest has no recorder, so a guest's runs are compared with replays, in a guest, of the
 recording of the same load in the simulator. On a directory (as root) fio or a program makes the load, and
 ``blklab record`` records it and its replay; as disks drift, that is done ``--rounds`` times, and medians are
-compared.
+compared. ``--itself`` compares the load with itself, which tells how far the disk's own drift takes two runs
+apart.
 
 Figures are those of the block layer, from the queueing of an I/O to its completion; guests have only those of
 the program.
@@ -59,6 +60,7 @@ def main() -> None:
     parser.add_argument("--schedulers", nargs="*", default=SCHEDULERS)
     parser.add_argument("--runtime", default="50ms", help="of each load")
     parser.add_argument("--rounds", type=int, default=5, help="on a disk")
+    parser.add_argument("--itself", action="store_true", help="on a disk: run the load again, not a replay")
     options = parser.parse_args()
     right = rows = 0
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
@@ -107,7 +109,7 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
     for number in range(options.rounds):
         figures = {}
         for kind in ("run", "replay")[:: 1 if number % 2 else -1]:
-            workload, length = (plain, runtime) if kind == "run" else (again, None)
+            workload, length = (again, None) if kind == "replay" and not options.itself else (plain, runtime)
             figures[kind] = measured(options.target, workload, scheduler, length, folder / kind)
         rounds.append(figures["run"].changes_to(figures["replay"]))
     return {name: median(changes[name] for changes in rounds) for name in _LIMITS}
