@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Callable, Mapping
 
+from blklab import _core
 from blklab.execution.calibration.disk.hdd.figure_list import SEEK_PARTS
 from blklab.execution.calibration.disk.hdd.figures import SeekCurve
 
@@ -13,8 +15,8 @@ Truth = dict[str, str | int]
 """The parameters of a disk, and what follows from them."""
 
 _MS = 1_000_000
-_FLASH_LINK_RATE = 3.28e9
-"""Of kind `flash` for writes of 256 KiB: 3.3 GB/s, with half a microsecond for each command."""
+_WRITE_BYTES = 256 * 1024
+"""Of the loads that fill write buffers."""
 
 
 def _between(draw: random.Random, low: float, high: float) -> float:
@@ -174,6 +176,13 @@ def drawn_disk(kind: str, seed: int) -> tuple[str, Truth]:
     return device, truth | _derived(kind, truth)
 
 
+def _flash_link_rate() -> float:
+    """Bytes a second that the link of kind `flash` takes, with its time for each command."""
+    (flash,) = [kind for kind in json.loads(_core.devices()) if kind["kind"] == "flash"]
+    default = {parameter["name"]: parameter["default"] for parameter in flash["parameters"]}
+    return _WRITE_BYTES / (_WRITE_BYTES / default["link_write_rate"] + default["command"] / 1e9)
+
+
 def _derived(kind: str, truth: Truth) -> Truth:
     """Figures of the calibration that follow from those of the disk."""
     if kind == "hdd":
@@ -182,7 +191,7 @@ def _derived(kind: str, truth: Truth) -> Truth:
         bytes_at_once = int(truth["dies"]) * int(truth["planes"]) * int(truth["page"])
         drain_rate = 1e9 * bytes_at_once / int(truth["program"])
         # While writes fill the fast cells, no slow ones are programmed; the buffer comes on top.
-        fast_rate = min(_FLASH_LINK_RATE, 1e9 * bytes_at_once / int(truth["slc_program"]))
+        fast_rate = min(_flash_link_rate(), 1e9 * bytes_at_once / int(truth["slc_program"]))
         buffer = int(truth["slc_cache"]) * (1 - drain_rate / fast_rate) + int(truth["buffer"])
         return {"write_drain_rate": round(drain_rate), "write_buffer": round(buffer)}
     return {}

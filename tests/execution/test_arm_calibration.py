@@ -32,13 +32,12 @@ from blklab.execution.calibration.disk.model import Model
 from blklab.execution.calibration.disk.placed_loads import PlacedLoad
 from blklab.execution.calibration.disk.profile_file import profile_text
 from blklab.execution.calibration.disk.runs import Runs
-from blklab.execution.calibration.disk.saved import Design, SavedMeasurements, saved_measurements
+from blklab.execution.calibration.disk.saved import SavedMeasurements, saved_measurements
 from blklab.simulator.simulation import simulate
-from blklab.spec.machines import load_machine
 from blklab.spec.profiles import load_profile
 from blklab.spec.targets import parse_target
+from disk_calibrations import MACHINE, SilentObserver, calibration_of, design_for
 
-MACHINE = load_machine("ordinary")
 DISK = "hdd,rpm=7200,cache_segments=5,segment_sectors=160,cylinders=30000"
 REVOLUTION_NS = 60e9 / 7200
 SINGLE_US = 12_000.0
@@ -66,24 +65,10 @@ def an_arm_disk(**changes: Any) -> ArmDisk:
     return replace(disk, **changes)
 
 
-class Silent:
-    def announce(self, line: str) -> None: ...
-
-    def measuring(self, load: Load, *, done: int, planned: int, left_ns: int) -> None:
-        assert 0 <= done <= planned
-        assert left_ns >= 0
-
-
 def taking(ns: float) -> Measurement:
     """Ten I/Os that all take the same time."""
     times = dict.fromkeys(("mean_ns", "min_ns", "max_ns", "p50_ns", "p95_ns", "p99_ns"), ns)
     return Measurement(number=0, load="a", at_s=0, took_s=1, ios=10, iops=10, **times)
-
-
-def design_of(target: str) -> Design:
-    return Design(
-        target=target, disk="", capacity_bytes=1, space_bytes=1, budget_ns=1, seed=1, machine="ordinary"
-    )
 
 
 class Disk:
@@ -248,8 +233,8 @@ def test_a_part_of_a_disk_with_an_arm_is_refused(tmp_path: Path) -> None:
     with opened_ground(parse_target(target), seed=1, machine=MACHINE) as ground:
         facts = replace(ground.facts, capacity_bytes=2 * ground.facts.capacity_bytes)
         part = SessionGround(ground._session, facts, 1)
-        saved = SavedMeasurements(tmp_path / "a.measurements", design_of(target), [])
-        runs = Runs(part, saved, planned=10, budget_ns=1, observer=Silent())
+        saved = SavedMeasurements(tmp_path / "a.measurements", design_for(target), [])
+        runs = Runs(part, saved, planned=10, budget_ns=1, observer=SilentObserver())
         runs.make(ARM_PROBES, 250_000)
         with pytest.raises(RequirementError, match="only a part"):
             arm_calibrated(runs, seed=1, machine=MACHINE)
@@ -257,10 +242,7 @@ def test_a_part_of_a_disk_with_an_arm_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_disk_with_an_arm_is_recognised_and_found_again(tmp_path: Path) -> None:
-    target = "sim:hdd-7200"
-    with opened_ground(parse_target(target), seed=1, machine=MACHINE) as ground:
-        saved = saved_measurements(tmp_path / "disk.toml", design_of(target), fresh=False)
-        found = calibrated(ground, saved, budget_ns=1_000_000, seed=1, machine=MACHINE, observer=Silent())
+    found = calibration_of("sim:hdd-7200", tmp_path / "disk.toml", 1_000_000)
     assert found.kind == "hdd"
     figures = {figure.key: figure for figure in found.figures}
     for key, true, within in (

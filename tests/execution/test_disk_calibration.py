@@ -28,7 +28,6 @@ from blklab.execution.calibration.disk.observations import observations
 from blklab.execution.calibration.disk.order import Order
 from blklab.execution.calibration.disk.profile_file import profile_text
 from blklab.execution.calibration.disk.saved import (
-    Design,
     SavedMeasurements,
     measurements_path,
     saved_measurements,
@@ -36,9 +35,9 @@ from blklab.execution.calibration.disk.saved import (
 from blklab.linux.queue.hardware import HardwareQueues, hardware_queues
 from blklab.records.samples import LatencyHistogram
 from blklab.simulator.simulation import simulate
-from blklab.spec.machines import load_machine
 from blklab.spec.profiles import calibrated_profiles, load_profile
 from blklab.spec.targets import parse_target
+from disk_calibrations import MACHINE, SilentObserver, calibration_of, design_for
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -61,40 +60,13 @@ TRUTH: dict[str, int | str] = {
     "queue_depth": 4,
 }
 TARGET = "sim:virtual," + ",".join(f"{key}={value}" for key, value in TRUTH.items())
-MACHINE = load_machine("ordinary")
 SHORT_NS = 1_000_000
 """Two rounds, whatever they take."""
 
 
-class Silent:
-    def announce(self, line: str) -> None: ...
-
-    def measuring(self, load: Load, *, done: int, planned: int, left_ns: int) -> None:
-        assert 0 <= done <= planned
-        assert left_ns >= 0
-
-
-def design(target: str) -> Design:
-    return Design(
-        target=target,
-        disk="disk",
-        capacity_bytes=1,
-        space_bytes=1,
-        budget_ns=SHORT_NS,
-        seed=1,
-        machine="ordinary",
-    )
-
-
-def calibration(target: str, folder: Path) -> DiskCalibration:
-    with opened_ground(parse_target(target), seed=1, machine=MACHINE) as ground:
-        saved = saved_measurements(folder / "disk.toml", design(target), fresh=False)
-        return calibrated(ground, saved, budget_ns=SHORT_NS, seed=1, machine=MACHINE, observer=Silent())
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> DiskCalibration:
-    return calibration(TARGET, tmp_path_factory.mktemp("found"))
+    return calibration_of(TARGET, tmp_path_factory.mktemp("found") / "disk.toml", SHORT_NS)
 
 
 def test_loads_to_test_with_are_not_fitted() -> None:
@@ -254,9 +226,9 @@ class Halting(SessionGround):
 def halted(profile: Path, after: int) -> tuple[list[str], SavedMeasurements]:
     with opened_ground(parse_target(TARGET), seed=1, machine=MACHINE) as ground:
         halting = Halting(ground, after)
-        saved = saved_measurements(profile, design(TARGET), fresh=False)
+        saved = saved_measurements(profile, design_for(TARGET, SHORT_NS), fresh=False)
         with pytest.raises(KeyboardInterrupt):
-            calibrated(halting, saved, budget_ns=SHORT_NS, seed=1, machine=MACHINE, observer=Silent())
+            calibrated(halting, saved, budget_ns=SHORT_NS, seed=1, machine=MACHINE, observer=SilentObserver())
         return halting.seen, saved
 
 
@@ -273,20 +245,20 @@ def test_an_interrupted_calibration_goes_on_where_it_was(tmp_path: Path) -> None
         return [one.model_copy(update={"at_s": 0, "took_s": 0}) for one in found.measurements]
 
     assert without_times(saved) == without_times(all_saved)
-    again = saved_measurements(tmp_path / "parts.toml", design(TARGET), fresh=False)
+    again = saved_measurements(tmp_path / "parts.toml", design_for(TARGET, SHORT_NS), fresh=False)
     assert again.measurements == saved.measurements
-    assert saved_measurements(tmp_path / "parts.toml", design(TARGET), fresh=True).is_new
+    assert saved_measurements(tmp_path / "parts.toml", design_for(TARGET, SHORT_NS), fresh=True).is_new
 
 
 def test_measurements_of_another_disk_are_not_taken(tmp_path: Path) -> None:
     profile = tmp_path / "disk.toml"
     halted(profile, 3)
     with pytest.raises(UsageError, match="another target"):
-        saved_measurements(profile, design("sim:fixed"), fresh=False)
+        saved_measurements(profile, design_for("sim:fixed", SHORT_NS), fresh=False)
     path = measurements_path(profile)
     path.write_text(path.read_text().replace('"iops"', '"speed"'))
     with pytest.raises(FormatError, match="damaged"):
-        saved_measurements(profile, design(TARGET), fresh=False)
+        saved_measurements(profile, design_for(TARGET, SHORT_NS), fresh=False)
 
 
 def test_quantiles_lie_within_bins_and_not_between_them() -> None:

@@ -25,14 +25,16 @@ class CountingWorkers:
         self.runs = 0
         self.parallel = 2
         self.fails = False
+        self.stopped = False
 
     @contextmanager
     def guests(self, boot: Boot) -> Iterator[GuestRuns]:
         del boot
         yield self
 
-    def simulations(self) -> Any:
-        raise NotImplementedError
+    @contextmanager
+    def simulations(self) -> Iterator[Any]:
+        yield "simulations"
 
     def run(
         self,
@@ -47,7 +49,7 @@ class CountingWorkers:
         return GuestResult(answer, None, {}, "")
 
     def stop(self) -> None:
-        raise NotImplementedError
+        self.stopped = True
 
 
 @pytest.fixture
@@ -108,3 +110,15 @@ def test_runs_of_a_removed_kernel_are_forgotten(image: GuestImage) -> None:
     gone.mkdir(parents=True)
     answer(CountingWorkers(), image, {"seed": 1})
     assert not gone.exists() and (runs_folder() / BASE).exists()
+
+
+@pytest.mark.usefixtures("image")
+def test_all_else_is_the_workers() -> None:
+    workers = CountingWorkers()
+    keeping = KeepingWorkers(workers, BASE)
+    with keeping.simulations() as simulations:
+        assert str(simulations) == "simulations"
+    with keeping.guests(BOOT) as guests:
+        assert guests.parallel == workers.parallel
+        guests.stop()
+    assert workers.stopped

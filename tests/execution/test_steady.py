@@ -23,6 +23,7 @@ from blklab.execution.calibration.disk.steady import (
 )
 from blklab.linux.queue.hardware import HardwareQueues
 from blklab.records.samples import TargetDescription
+from disk_calibrations import SilentObserver
 
 FACTS = DiskFacts(
     name="disk",
@@ -115,12 +116,6 @@ class NoGround:
         raise AssertionError
 
 
-class Silent:
-    def announce(self, line: str) -> None: ...
-
-    def measuring(self, load: Load, *, done: int, planned: int, left_ns: int) -> None: ...
-
-
 def test_conditioning_does_not_count_against_the_budget(tmp_path: Path) -> None:
     design = Design(
         target="/srv",
@@ -136,7 +131,7 @@ def test_conditioning_does_not_count_against_the_budget(tmp_path: Path) -> None:
     rounds = [measured(load, 100, took_s=60, number=number) for number in range(5)]
     later = [measured(REFERENCE, 100, took_s=1, number=number) for number in range(5, 8)]
     saved = SavedMeasurements(tmp_path / "disk.measurements", design, [*rounds, *later])
-    runs = Runs(NoGround(), saved, planned=3, budget_ns=100_000_000_000, observer=Silent())
+    runs = Runs(NoGround(), saved, planned=3, budget_ns=100_000_000_000, observer=SilentObserver())
     assert conditioned(runs.one, load).reached
     assert runs.at_end
     runs.begin_budget()

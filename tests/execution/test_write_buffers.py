@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from blklab.execution.calibration.disk.calibrate import calibrated
 from blklab.execution.calibration.disk.document import DiskCalibration
 from blklab.execution.calibration.disk.forward import Forward
 from blklab.execution.calibration.disk.ground import Measurement, opened_ground
@@ -15,25 +14,17 @@ from blklab.execution.calibration.disk.loads import BUFFERED_HOLDOUTS, DiskLoad,
 from blklab.execution.calibration.disk.observations import Row, observations
 from blklab.execution.calibration.disk.parameters import Service, VirtualDisk
 from blklab.execution.calibration.disk.profile_file import profile_text
-from blklab.execution.calibration.disk.saved import Design, saved_measurements
 from blklab.execution.calibration.disk.short_runs import as_if_long
 from blklab.simulator.simulation import simulate
-from blklab.spec.machines import load_machine
 from blklab.spec.targets import parse_target
+from disk_calibrations import MACHINE, calibration_of
 
-MACHINE = load_machine("ordinary")
 DISK = (
     "sim:virtual,read_latency=200us,read_spread=200,write_latency=60us,write_spread=200"
     ",parallel=3,queue_depth=4"
 )
 NO_LIMIT = Limits(ios=None, rate=None, seen_ios=0, seen_bytes=0, most_iops=1e6, most_rate=1e10)
 BUDGET_NS = 60_000_000_000
-
-
-class Silent:
-    def announce(self, line: str) -> None: ...
-
-    def measuring(self, load: Load, *, done: int, planned: int, left_ns: int) -> None: ...
 
 
 def buffer_of(parameters: str, *, most_s: float) -> Limits:
@@ -88,20 +79,8 @@ def test_short_runs_are_corrected_towards_long_ones() -> None:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> DiskCalibration:
     buffer = ",write_buffer=200000000,write_drain_rate=100000000,write_rate=400000000"
-    target = DISK + buffer
-    design = Design(
-        target=target,
-        disk="disk",
-        capacity_bytes=1,
-        space_bytes=1,
-        budget_ns=BUDGET_NS,
-        seed=1,
-        machine="ordinary",
-    )
     path = tmp_path_factory.mktemp("found") / "disk.toml"
-    with opened_ground(parse_target(target), seed=1, machine=MACHINE) as ground:
-        saved = saved_measurements(path, design, fresh=False)
-        document = calibrated(ground, saved, budget_ns=BUDGET_NS, seed=1, machine=MACHINE, observer=Silent())
+    document = calibration_of(DISK + buffer, path, BUDGET_NS)
     path.write_text(profile_text(document, name="buffered"))
     return document
 
@@ -128,9 +107,7 @@ def test_the_profile_of_a_buffered_disk_slows_down_writes(found: DiskCalibration
     path.write_text(profile_text(found, name="buffered"))
     job = {"rw": "write", "bs": "128k", "size": "1g", "direct": "1", "ioengine": "libaio", "iodepth": "8"}
     rates = []
-    for runtime in ("200ms", "5s"):
-        result = simulate(str(path), {"w": job | {"time_based": "1", "runtime": runtime}})
-        rates.append(
-            result.jobs[0].directions[0].ios / float(runtime.rstrip("ms")) * (1000 if "m" in runtime else 1)
-        )
+    for runtime_ms in (200, 5000):
+        result = simulate(str(path), {"w": job | {"time_based": "1", "runtime": f"{runtime_ms}ms"}})
+        rates.append(result.jobs[0].directions[0].ios / runtime_ms)
     assert rates[0] > 2 * rates[1]

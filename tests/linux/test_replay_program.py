@@ -9,8 +9,10 @@ import pytest
 
 from blklab.errors import JobFileError
 from blklab.linux.load.replay import check_replay, read_replay_report, replay_request
+from blklab.linux.load.replay_path import ios_in_turn
 from blklab.linux.scratch.layout import regions_in_directory, regions_on_device
 from blklab.shipped import guest_program
+from blklab.simulator.simulation import simulate
 from blklab.spec.workloads import Workload, load_workload, parse_workload
 
 TRACE = """\
@@ -57,3 +59,18 @@ def test_jobs_of_fio_beside_a_replay_are_refused_on_hosts(workload: Workload) ->
     mixed = parse_workload(workload.text + "\n[fio]\nrw=randread\nnumber_ios=3\n", name="m", source="m")
     with pytest.raises(JobFileError, match=r"\[fio\] replays nothing"):
         check_replay(mixed)
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_its_own_time_is_measured_by_ios_in_turn_without_think_time(*, writes: bool) -> None:
+    # A disk of 100 µs, which would serve many at once.
+    (job,) = simulate("fixed", ios_in_turn(1 << 20, writes=writes)).jobs
+    (done,) = job.data_directions()
+    assert (done.direction, done.ios) == ("write" if writes else "read", 2000)
+    assert job.runtime_ns == pytest.approx(2000 * 100_000, rel=0.001)
+
+
+def test_its_own_time_is_measured_for_a_second_at_most() -> None:
+    (job,) = simulate("fixed,latency=5ms", ios_in_turn(1 << 20, writes=False)).jobs
+    (done,) = job.data_directions()
+    assert done.ios == 200

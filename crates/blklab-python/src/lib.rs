@@ -75,6 +75,12 @@ fn devices(py: Python<'_>) -> PyResult<String> {
     detached(py, || Ok(convert::devices()))
 }
 
+/// Releases of Linux that the simulator follows, the default first.
+#[pyfunction]
+fn kernel_releases() -> &'static [&'static str] {
+    blksim::block::kernel_version::RELEASES
+}
+
 /// Checks a device profile; returns what it describes as JSON.
 #[pyfunction]
 fn check_device(py: Python<'_>, toml_text: &str, source: &str) -> PyResult<String> {
@@ -139,6 +145,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(job_options, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(devices, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel_releases, module)?)?;
     module.add_function(wrap_pyfunction!(check_device, module)?)?;
     module.add_function(wrap_pyfunction!(check_request, module)?)?;
     module.add_function(wrap_pyfunction!(timeline_format, module)?)?;
@@ -154,7 +161,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(records::record_codes, module)?)?;
     module.add_function(wrap_pyfunction!(waits::analyse_waits, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_workload, module)?)?;
-    module.add_function(wrap_pyfunction!(replay::ios_in_turn, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::plans_in_turn, module)?)?;
     #[cfg(target_os = "linux")]
     module.add_class::<capture::LiveCapture>()?;
     module.add_class::<capture::Recording>()?;

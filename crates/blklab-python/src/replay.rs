@@ -5,16 +5,49 @@ use std::path::PathBuf;
 
 use blkrecord::readers;
 use blkreplay::{Kind, Options, ReplayError, ScaleTo, workload};
+use blksim::block::request::SECTOR_BYTES;
 use blksim::core::record::Direction;
+use blksim::workload::replay::{ReplayIo, Signal, TaskPlan, encode};
 use pyo3::prelude::*;
 
 use crate::{error, records};
 
-/// A job file that replays so many reads or writes in turn, without think time.
+/// An I/O: whether it writes, its sector and sectors, and the think time before it in nanoseconds.
+type PlannedIo = (bool, u64, u32, u64);
+/// A signal: the place in the task, and the signal's number.
+type PlannedSignal = (u32, u32);
+
+/// The plans of tasks that have one I/O in flight at a time, as the text of the key `replay_plan`.
+///
+/// A task has its I/Os, the signals that they await (at the number of an I/O), and those that it sets (after so
+/// many completions).
 #[pyfunction]
-pub fn ios_in_turn(count: u32, file_bytes: u64, writes: bool) -> String {
-    let direction = if writes { Direction::Write } else { Direction::Read };
-    blkreplay::own_path::ios_in_turn(count, file_bytes, direction)
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 gives lists by value")]
+pub fn plans_in_turn(
+    tasks: Vec<(Vec<PlannedIo>, Vec<PlannedSignal>, Vec<PlannedSignal>)>,
+) -> String {
+    let signals = |planned: &[PlannedSignal]| {
+        planned.iter().map(|&(at, number)| Signal { at, number }).collect()
+    };
+    let plan = |(ios, awaits, sets): &(Vec<PlannedIo>, Vec<_>, Vec<_>)| {
+        let io = |(index, &(writes, sector, sectors, think_ns)): (u32, &PlannedIo)| ReplayIo {
+            offset: sector * SECTOR_BYTES,
+            bytes: sectors * SECTOR_BYTES as u32,
+            direction: if writes { Direction::Write } else { Direction::Read },
+            durable: false,
+            priority: None,
+            waits_for: index,
+            rank: index,
+            think_ns,
+        };
+        TaskPlan {
+            ios: (0..).zip(ios).map(io).collect(),
+            awaits: signals(awaits),
+            sets: signals(sets),
+            ..TaskPlan::default()
+        }
+    };
+    encode(&tasks.iter().map(plan).collect::<Vec<_>>())
 }
 
 /// Makes a job file out of a trace; gives it with a summary as JSON.

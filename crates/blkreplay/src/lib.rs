@@ -15,7 +15,6 @@
 //! | [`dependencies`] | dependencies between tasks: forks, exits, barriers |
 //! | [`plans`] | all of this as plans |
 //! | [`job_file`] | plans as a job file |
-//! | [`own_path`] | I/Os that measure how long the replay itself takes |
 //!
 //! The crate reads a recording and has no other effect. What a plan means, and how it is carried out, is in
 //! `blksim::workload::replay`.
@@ -26,7 +25,6 @@ pub mod dependencies;
 pub mod error;
 pub mod job_file;
 pub mod options;
-pub mod own_path;
 pub mod plans;
 pub mod recorded;
 pub mod tasks;

@@ -25,7 +25,7 @@ from blklab.backends.host_commands import DATA_LINK, CommandRuns
 from blklab.backends.host_stretch import load_ns, slot_samples, stretch_window_ms, take_turns
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
-from blklab.errors import BlklabError, DeviceVanishedError
+from blklab.errors import DeviceVanishedError
 from blklab.linux.cgroups.choice_settings import ChoiceSettings
 from blklab.linux.cgroups.hierarchy import find_hierarchy, offered_attributes
 from blklab.linux.cgroups.run_cgroups import RunCgroups
@@ -53,7 +53,7 @@ from blklab.linux.load.replay import (
     replay_request,
     run_replay,
 )
-from blklab.linux.load.replay_path import measured_path_ns
+from blklab.linux.load.replay_path import found_path_ns
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
 from blklab.linux.queue import grace_periods
@@ -129,7 +129,7 @@ class HostSession:
         """Whether a choice that was checked brings settings of control groups."""
         self._work_folder: Path | None = None
         self._replay_path_ns: int | None = None
-        """A replay's own way from a completion to its next I/O; None before it was measured."""
+        """A replay's own time from a completion to its next I/O; None before it is measured, 0 if unknown."""
         self._preconditioned = False
         self._command_runs = CommandRuns(
             CommandSpace(space, self._planned_work_folder()), fio, self._group_joins
@@ -278,28 +278,21 @@ class HostSession:
             self._command_runs.prepare(workloads, self._journal, announce)
         replays = [workload for workload in workloads if workload.replays]
         if replays and self._replay_path_ns is None:
-            self._replay_path_ns = self._measured_replay_path_ns(replays[0], announce)
+            self._find_replay_path(replays[0], announce)
         self._check_disks()
 
-    def _measured_replay_path_ns(self, workload: Workload, announce: Announce) -> int:
-        """A replay's own way from a completion to its next I/O; 0 if it cannot be measured."""
+    def _find_replay_path(self, workload: Workload, announce: Announce) -> None:
         folder = self._ready_work_folder()
-        data = None if self._data_link is None else folder / self._data_link
         job, (region, *_) = workload.jobs[0], self._space.regions(workload)[0]
-        try:
-            path_ns = measured_path_ns(
-                find_replay_program(), region, self._leaves, folder, data=data, writes=job.writes
-            )
-        except BlklabError as error:
-            announce(
-                f"recorded think times are kept whole, so a replay of short ones is slower than the program: "
-                f"its own time from I/O to I/O is not known ({error.message})"
-            )
-            return 0
-        announce(
-            f"recorded think times are cut by {format_duration(path_ns)}, a replay's own time from I/O to I/O"
+        self._replay_path_ns = found_path_ns(
+            find_replay_program(),
+            region,
+            self._leaves,
+            folder,
+            data=self._data_folder(folder),
+            writes=job.writes,
+            announce=announce,
         )
-        return path_ns
 
     def _fio_loads(self, workloads: Sequence[Workload]) -> list[Workload]:
         """The loads of fio that work on scratch space itself."""
@@ -398,8 +391,10 @@ class HostSession:
         if workload.replays:
             program = find_replay_program()
             report = run_replay(program, self._replay_request(workload, folder), folder)
-            own_path = format_duration(self._replay_path_ns or 0)
-            return report, {"name": "blkguest replay", "version": program.version, "own_path": own_path}
+            engine = {"name": "blkguest replay", "version": program.version}
+            if self._replay_path_ns:
+                engine["own_path"] = format_duration(self._replay_path_ns)
+            return report, engine
         report = run_fio(
             self._fio,
             workload,
@@ -427,7 +422,7 @@ class HostSession:
         return replay_request(
             workload,
             self._space.regions(workload),
-            folder=None if self._data_link is None else folder / self._data_link,
+            folder=self._data_folder(folder),
             group_files=self._group_files(workload),
             path_ns=self._replay_path_ns or 0,
         )
@@ -541,6 +536,10 @@ class HostSession:
     def _data_link(self) -> str | None:
         """The test files' directory, relative to fio's working directory; None for devices."""
         return None if self._space.folder is None else DATA_LINK
+
+    def _data_folder(self, folder: Path) -> Path | None:
+        """The test files' directory within a work folder; None for devices."""
+        return None if self._data_link is None else folder / self._data_link
 
     def _create_groups(self, workloads: Sequence[Workload], choices: Sequence[SchedulerChoice] = ()) -> None:
         """Creates all control groups at once, on the first call with workloads that need any.

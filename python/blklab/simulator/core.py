@@ -41,7 +41,9 @@ _ERRORS_BY_KIND: dict[str, type[BlklabError]] = {
 """Error kinds of the core and of the guest program; any other kind is a failed run."""
 
 
-MODELLED_RELEASES = ((6, 1), (7, 3))
+MODELLED_RELEASES = tuple(
+    tuple(int(part) for part in release.split(".")) for release in _core.kernel_releases()
+)
 """Releases of Linux that the simulator follows, the first by default."""
 
 _KERNEL = "kernel"

@@ -73,3 +73,9 @@ impl QueueFacts {
         behaviours: Behaviours::V6_1,
     };
 }
+
+/// A depth that was a share of so many requests, as the same share of others.
+pub(crate) fn in_proportion(depth: u32, before: u32, nr_requests: u32) -> u32 {
+    let share = u64::from(depth) * u64::from(nr_requests) / u64::from(before.max(1));
+    share.clamp(1, u64::from(u32::MAX)) as u32
+}

@@ -12,7 +12,7 @@ use super::deadline::{
     WRITES_STARVED, direction,
 };
 use crate::block::kernel_version::Behaviours;
-use crate::block::queue_facts::QueueFacts;
+use crate::block::queue_facts::{QueueFacts, in_proportion};
 use crate::block::request::{Merge, Operation, PriorityClass, Request, RequestId, Requests};
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::params::{Param, Unit, Values};
@@ -248,12 +248,6 @@ impl Scheduler for MqDeadline {
     fn effective_tunables(&self, tunables: &mut Values) {
         tunables.put("async_depth", u64::from(self.async_depth));
     }
-}
-
-/// A depth that was a share of so many requests, as the same share of others.
-pub(super) fn in_proportion(depth: u32, before: u32, nr_requests: u32) -> u32 {
-    let share = u64::from(depth) * u64::from(nr_requests) / u64::from(before.max(1));
-    share.clamp(1, u64::from(u32::MAX)) as u32
 }
 
 impl MqDeadline {

@@ -10,9 +10,10 @@ from typing import Any
 
 from blklab.backends import THIS_MACHINE, Workers
 from blklab.errors import RequirementError, RunFailedError
-from blklab.execution.fidelity.kernel_runs import KernelRuns, cache_folder
+from blklab.execution.fidelity.kernel_runs import KernelRuns
 from blklab.guests.boot import Boot
 from blklab.guests.guest import GuestImage
+from blklab.guests.kernels.cache import cache_folder
 from blklab.guests.kernels.store import find
 from blklab.linux.machine.requirements import require_linux
 from blklab.shipped import require_guest_program
@@ -68,7 +69,7 @@ def open_kernel(name: str, workers: Workers = THIS_MACHINE) -> Iterator[GuestKer
             return end.answer
 
         digest = hashlib.sha256(program.read_bytes()).hexdigest()
-        runs = KernelRuns(f"{kernel.build_id} {digest}", run, cache_folder())
+        runs = KernelRuns(f"{kernel.build_id} {digest}", run, cache_folder("fidelity"))
         yield GuestKernel(
             f"{kernel.name} (Linux {kernel.version})",
             runs,

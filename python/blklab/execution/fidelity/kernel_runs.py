@@ -1,20 +1,14 @@
-"""Runs cells on a kernel in virtual time and caches the answers.
-
-A run depends only on the kernel, the guest program and the request. Its answer is cached under a key made of
-these three, so the same request never runs twice.
-"""
+"""Runs cells on a kernel in virtual time and keeps the answers, so the same request never runs twice."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from blklab.errors import BlklabError
+from blklab.guests.kept_answers import KeptAnswers
 
 Run = Callable[[dict[str, Any]], dict[str, Any]]
 """Maps a request to the guest's answer; raises a `BlklabError` if there is none."""
@@ -35,23 +29,13 @@ class KernelRuns:
         Raises:
             BlklabError: if the guest failed; failures are not cached.
         """
-        text = json.dumps({"kernel": self.kernel_id, "request": request}, sort_keys=True)
-        file = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
-        try:
-            return dict(json.loads(file.read_text(encoding="utf-8")))
-        except (FileNotFoundError, ValueError):
-            pass  # not cached, or damaged: run it
+        key = {"kernel": self.kernel_id, "request": request}
+        kept = KeptAnswers(self.folder)
+        known = kept.get(key)
+        if known is not None:
+            return known
         answer = self.run(request)
         if "error" in answer:
             raise BlklabError(str(answer["error"].get("message", answer["error"])))
-        self.folder.mkdir(parents=True, exist_ok=True)
-        draft = file.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(answer), encoding="utf-8")
-        draft.replace(file)
+        kept.put(key, answer)
         return answer
-
-
-def cache_folder() -> Path:
-    """The folder of cached answers."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "blklab" / "fidelity"

@@ -1,18 +1,17 @@
 """Jobs that wait for each other: the ends of a pipe, and tasks that share a journal.
 
-fio's job language has no such jobs, so they are written as plans of a replay (`crates/blksim/src/workload/
-replay/text.rs` says how plans become text). Programs wait like that for a journal, a pipe or a lock.
+fio's job language has no such jobs, so they are written as plans of a replay. Programs wait like that for a
+journal, a pipe or a lock.
 """
 
 from __future__ import annotations
 
-import base64
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-_VERSION = 2
-_READ, _WRITE = 0, 1
+from blklab import _core
+
 _SECTOR_BYTES = 512
 _PAGE_SECTORS = 8
 _AREA_PAGES = 100_000
@@ -23,8 +22,8 @@ _AREA_PAGES = 100_000
 class Task:
     """The plan of a task that has one I/O in flight at a time."""
 
-    ios: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """Kind, sector, sectors, and the time in nanoseconds that passes before it."""
+    ios: list[tuple[bool, int, int, int]] = field(default_factory=list)
+    """Whether it writes, its sector, sectors, and the time in nanoseconds that passes before it."""
     awaits: list[tuple[int, int]] = field(default_factory=list)
     """The number of an I/O, and the signal that it waits for."""
     sets: list[tuple[int, int]] = field(default_factory=list)
@@ -53,8 +52,8 @@ def pipes(items: int, thinks_ns: Sequence[tuple[int, int]]) -> str:
         for number in range(items):
             for read in range(READS_FOR_ITEM):
                 sector = _anywhere(2 * pair, READS_FOR_ITEM * number + read)
-                producer.ios.append((_READ, sector, _PAGE_SECTORS, producer_ns))
-            consumer.ios.append((_READ, _anywhere(2 * pair + 1, number), _PAGE_SECTORS, consumer_ns))
+                producer.ios.append((False, sector, _PAGE_SECTORS, producer_ns))
+            consumer.ios.append((False, _anywhere(2 * pair + 1, number), _PAGE_SECTORS, consumer_ns))
             _signal(producer, consumer, READS_FOR_ITEM * (number + 1), number, signals)
             signals += 1
             if number + PIPE_ITEMS < items:
@@ -80,42 +79,16 @@ def cooperators(rounds: int, tasks: int, batch: int) -> str:
         for place, reader in enumerate(readers):
             for step in range(batch):
                 block = (number * batch + step) * tasks + place
-                reader.ios.append((_READ, block * _PAGE_SECTORS, _PAGE_SECTORS, 0))
+                reader.ios.append((False, block * _PAGE_SECTORS, _PAGE_SECTORS, 0))
             _signal(reader, journal, (number + 1) * batch, number, signals)
             signals += 1
         start = _AREA_PAGES * _PAGE_SECTORS
-        journal.ios.append((_WRITE, start + number * _PAGE_SECTORS, _PAGE_SECTORS, 0))
+        journal.ios.append((True, start + number * _PAGE_SECTORS, _PAGE_SECTORS, 0))
         if number + 1 < rounds:
             for reader in readers:
                 _signal(journal, reader, number + 1, (number + 1) * batch, signals)
                 signals += 1
     return _section("cooperators", readers) + _section("journal", [journal], start="{1/8}")
-
-
-def encode(tasks: Sequence[Task]) -> str:
-    """Plans as text, in the form of the key ``replay_plan``."""
-    written = bytearray()
-    _put(written, _VERSION)
-    _put(written, len(tasks))
-    for task in tasks:
-        _put(written, len(task.ios) << 1)
-        end = 0
-        for number, (kind, sector, sectors, think_ns) in enumerate(task.ios):
-            _put(written, kind)
-            _put_signed(written, sector - end)
-            _put(written, sectors)
-            end = sector + sectors
-            _put(written, min(number, 1))  # it waits for one more than the I/O before did: for all of them
-            _put_signed(written, 0)  # they complete in their order
-            _put(written, think_ns)
-        for signals in (task.awaits, task.sets):
-            _put(written, len(signals))
-            before = 0
-            for at, signal in signals:
-                _put(written, at - before)
-                _put(written, signal)
-                before = at
-    return base64.urlsafe_b64encode(bytes(written)).decode().rstrip("=")
 
 
 def _signal(giver: Task, taker: Task, completions: int, number: int, signal: int) -> None:
@@ -130,24 +103,14 @@ def _anywhere(area: int, number: int) -> int:
 
 
 def _section(name: str, tasks: Sequence[Task], start: str = "") -> str:
-    kinds = {kind for task in tasks for kind, *_ in task.ios}
-    mode = "randwrite" if kinds == {_WRITE} else "randread"
+    all_write = all(writes for task in tasks for writes, *_ in task.ios)
+    mode = "randwrite" if all_write else "randread"
     largest = _largest(sectors for task in tasks for _, _, sectors, _ in task.ios)
     clones = f"numjobs={len(tasks)}\n" if len(tasks) > 1 else ""
     delay = f"startdelay={start}\n" if start else ""
-    return f"[{name}]\nrw={mode}\nbs={largest}\n{clones}{delay}replay_plan={encode(tasks)}\n"
+    plans = _core.plans_in_turn([(task.ios, task.awaits, task.sets) for task in tasks])
+    return f"[{name}]\nrw={mode}\nbs={largest}\n{clones}{delay}replay_plan={plans}\n"
 
 
 def _largest(sectors: Iterable[int]) -> int:
     return max(sectors) * _SECTOR_BYTES
-
-
-def _put(written: bytearray, number: int) -> None:
-    while number >= 0x80:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    written.append(number)
-
-
-def _put_signed(written: bytearray, number: int) -> None:
-    _put(written, number << 1 if number >= 0 else (-number << 1) - 1)

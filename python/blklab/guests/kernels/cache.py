@@ -29,10 +29,15 @@ from pathlib import Path
 from blklab.errors import KernelCacheError, SpaceError, reason_of
 
 
-def kernel_cache() -> Path:
-    """``blklab/kernels`` in ``$XDG_CACHE_HOME``, by default ``~/.cache``."""
+def cache_folder(name: str) -> Path:
+    """``blklab/NAME`` in ``$XDG_CACHE_HOME``, by default ``~/.cache``."""
     cache_home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(cache_home) / "blklab" / "kernels"
+    return Path(cache_home) / "blklab" / name
+
+
+def kernel_cache() -> Path:
+    """The folder of kernels, their sources and objects."""
+    return cache_folder("kernels")
 
 
 def make_folder(path: Path) -> Path:

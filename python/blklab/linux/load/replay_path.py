@@ -14,17 +14,48 @@ from pathlib import Path
 import numpy as np
 
 from blklab import _core
-from blklab.errors import RunFailedError
+from blklab.errors import BlklabError, RunFailedError
 from blklab.linux.disks.disk import Disk
 from blklab.linux.load.replay import ReplayProgram, place, run_replay
 from blklab.linux.recording.recorder import recording_of_a_moment
 from blklab.linux.recording.request import recording_request
 from blklab.linux.scratch.layout import Region
+from blklab.linux.scratch.space import Announce
+from blklab.quantities.units import format_duration
 from blklab.recordings.trace import NEVER, read_trace
 
 _COUNT = 2000
-_FEWEST = 200
+_LONGEST_S = 1
+"""For disks that take long for each."""
+_FEWEST = 50
+_BLOCK_SECTORS = 8
+_SECTOR_BYTES = 512
 _FILE = "own-path.blkrecord"
+
+
+def found_path_ns(
+    program: ReplayProgram,
+    region: Region,
+    disks: Sequence[Disk],
+    folder: Path,
+    *,
+    data: Path | None,
+    writes: bool,
+    announce: Announce,
+) -> int:
+    """As `measured_path_ns`; 0 if that is not possible. Says which."""
+    try:
+        path_ns = measured_path_ns(program, region, disks, folder, data=data, writes=writes)
+    except BlklabError as error:
+        announce(
+            "recorded think times are kept whole, so a replay of short ones is slower than the program: "
+            f"its own time from I/O to I/O is not known ({error.message})"
+        )
+        return 0
+    announce(
+        f"recorded think times are cut by {format_duration(path_ns)}, a replay's own time from I/O to I/O"
+    )
+    return path_ns
 
 
 def measured_path_ns(
@@ -50,7 +81,7 @@ def measured_path_ns(
         BlklabError: if this machine cannot record, or the I/Os did not reach the disks.
     """
     request = {
-        "text": _core.ios_in_turn(_COUNT, region.size_bytes, writes),
+        "text": ios_in_turn(region.size_bytes, writes=writes),
         "source": "own-path",
         "places": [place(region, data)],
     }
@@ -66,9 +97,19 @@ def measured_path_ns(
         file.unlink(missing_ok=True)
 
 
+def ios_in_turn(file_bytes: int, *, writes: bool) -> str:
+    """A job file with one task that reads or writes one block after the other, and never thinks."""
+    blocks = max(1, file_bytes // (_BLOCK_SECTORS * _SECTOR_BYTES))
+    ios = [(writes, number % blocks * _BLOCK_SECTORS, _BLOCK_SECTORS, 0) for number in range(_COUNT)]
+    return (
+        f"[own-path]\nrw={'write' if writes else 'read'}\ndirect=1\nioengine=libaio\niodepth=1\n"
+        f"bs={_BLOCK_SECTORS * _SECTOR_BYTES}\nsize={file_bytes}\nruntime={_LONGEST_S}\nfilename=replay\n"
+        f"replay_plan={_core.plans_in_turn([(ios, [], [])])}\n"
+    )
+
+
 def _path_ns(file: Path) -> int:
-    trace = read_trace(file)
-    ios = trace.ios
+    ios = read_trace(file).ios
     whole = (ios["queued_ns"] != NEVER) & (ios["completed_ns"] != NEVER) & (ios["bytes"] > 0)
     tasks, counts = np.unique(ios["tid"][whole], return_counts=True)
     if not len(counts) or counts.max() < _FEWEST:

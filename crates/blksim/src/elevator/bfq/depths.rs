@@ -5,9 +5,8 @@
 //! Linux 6.1.
 
 use super::Bfq;
-use crate::block::queue_facts::QueueFacts;
+use crate::block::queue_facts::{QueueFacts, in_proportion};
 use crate::block::request::{Operation, Request};
-use crate::elevator::mq_deadline::in_proportion;
 
 /// The limits, for each word of the sbitmap and for all tags.
 #[derive(Debug, Clone, Copy)]

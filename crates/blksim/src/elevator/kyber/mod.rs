@@ -13,11 +13,10 @@ mod domains;
 mod graded;
 mod percentile;
 
-use crate::block::queue_facts::QueueFacts;
+use crate::block::queue_facts::{QueueFacts, in_proportion};
 use crate::block::request::{Merge, Operation, Request, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
 use crate::elevator::holding::Holding;
-use crate::elevator::mq_deadline::in_proportion;
 use crate::elevator::scheduler::{Context, Info, Scheduler};
 use domains::Domains;
 

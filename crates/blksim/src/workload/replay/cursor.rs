@@ -37,8 +37,8 @@ pub struct Cursor {
     /// I/Os that were handed out, and those of them that were submitted.
     next: usize,
     submitted: u32,
-    /// By rank: the time of the completion; below `contiguous`, the time by which all up to this one
-    /// were complete.
+    /// By rank: the time of the completion, `path_ns` before it was told; below `contiguous`, the time by which
+    /// all up to this one were complete.
     completed_ns: Vec<u64>,
     /// I/Os that are complete without a gap, in the order of ranks.
     contiguous: usize,
@@ -111,9 +111,6 @@ impl Cursor {
             count => self.completed_ns[count as usize - 1],
         };
         let mut from_ns = own_ns.max(self.released_ns);
-        if from_ns > self.start_ns {
-            from_ns = from_ns.saturating_sub(self.path_ns);
-        }
         if self.plan.thinks_in_turn {
             from_ns = from_ns.max(self.issued_ns);
         }
@@ -145,7 +142,7 @@ impl Cursor {
         // Whichever completes now takes the place of the one that had completed then.
         let rank =
             if self.plan.waits_for_any { self.contiguous } else { self.io(index).rank as usize };
-        self.completed_ns[rank] = now_ns;
+        self.completed_ns[rank] = now_ns.saturating_sub(self.path_ns);
         if rank == self.contiguous {
             let mut latest_ns = match rank {
                 0 => 0,
