@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from blklab.errors import RequirementError
-from blklab.execution.calibration.disk.calibrate import calibrated
 from blklab.execution.calibration.disk.ground import Measurement, SessionGround, opened_ground
 from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
 from blklab.execution.calibration.disk.hdd.closed_form import Designed, closed_form, place_error
@@ -32,7 +31,7 @@ from blklab.execution.calibration.disk.model import Model
 from blklab.execution.calibration.disk.placed_loads import PlacedLoad
 from blklab.execution.calibration.disk.profile_file import profile_text
 from blklab.execution.calibration.disk.runs import Runs
-from blklab.execution.calibration.disk.saved import SavedMeasurements, saved_measurements
+from blklab.execution.calibration.disk.saved import SavedMeasurements
 from blklab.simulator.simulation import simulate
 from blklab.spec.profiles import load_profile
 from blklab.spec.targets import parse_target
