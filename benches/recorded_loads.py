@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ _BEGINS_S = 0.5
 _REPLAYS = "blkguest"
 _RAMP = re.compile(r"^ramp_time=.*\n", re.MULTILINE)
 """A recording has it, the figures of a load do not."""
+_RUNTIME = re.compile(r"^runtime=.*$", re.MULTILINE)
 
 _FORK = 0
 
@@ -122,11 +123,14 @@ def is_model(target: str) -> bool:
     return isinstance(parse_target(target), ModelTarget)
 
 
-def load_without_ramp(name: str) -> Workload:
-    """A shipped workload, all of which counts; a command is as it is."""
+def load_without_ramp(name: str, runtime: str | None = None) -> Workload:
+    """A shipped workload, all of which counts, for as long as is asked; a command is as it is."""
     if name not in shipped_workloads():
         return load_workload(name)
-    return parse_workload(_RAMP.sub("", shipped_workloads()[name].read_text()), name=name, source=name)
+    text = _RAMP.sub("", shipped_workloads()[name].read_text())
+    if runtime is not None:
+        text = _RUNTIME.sub(f"runtime={runtime}", text)
+    return parse_workload(text, name=name, source=name)
 
 
 def record_simulation(path: Path, device: str, text: str, scheduler: str, runtime: str) -> Figures:
@@ -179,23 +183,38 @@ def measured(
 
     A recorded run has the figures of its recording, so that programs and loads have the same.
     """
+    with runs_on(target, [workload], scheduler, runtime) as measured_run:
+        return measured_run(workload, recording)
+
+
+@contextmanager
+def runs_on(
+    target: str, workloads: Sequence[Workload], scheduler: str, runtime: str | None = None
+) -> Iterator[Callable[[Workload, Path | None], Figures]]:
+    """A session in which the workloads have their files, and its function that runs as `measured` does."""
     choice = parse_scheduler_choice(scheduler)
-    key = CellKey(block=0, sequence=0, position=0, workload=workload.name, scheduler=choice.label, seed=1)
     runtime_ns = None if runtime is None else parse_duration_ns(runtime)
     parsed = parse_target(target)
     options = SessionOptions(
         run_id=f"fidelity-{os.getpid()}", kernels=(None,), arrangement="fixed", runtime_ns=runtime_ns
     )
     with backend_for(parsed).open(parsed, options) as session:
-        session.check([choice], [workload])
-        session.prepare([workload], lambda _: None)
-        with nullcontext() if recording is None else recorded(target, recording):
-            sample = session.run(Cell(key, choice, workload))
-    if sample.status != "ok":
-        raise SystemExit(sample.error)
-    if recording is None:
-        return Figures.of(sample.jobs)
-    return Figures.of_recording(recording, of_replay=workload.replays)
+        session.check([choice], workloads)
+        session.prepare(workloads, lambda text: sys.stderr.write(text + "\n"))
+
+        def measured_run(workload: Workload, recording: Path | None) -> Figures:
+            key = CellKey(
+                block=0, sequence=0, position=0, workload=workload.name, scheduler=choice.label, seed=1
+            )
+            with nullcontext() if recording is None else recorded(target, recording):
+                sample = session.run(Cell(key, choice, workload))
+            if sample.status != "ok":
+                raise SystemExit(sample.error)
+            if recording is None:
+                return Figures.of(sample.jobs)
+            return Figures.of_recording(recording, of_replay=workload.replays)
+
+        yield measured_run
 
 
 @contextmanager

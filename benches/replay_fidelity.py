@@ -4,8 +4,8 @@
 from their timelines. A guest has no recorder, so a guest's runs are compared with replays, in a guest, of the
 recording of the same load in the simulator. On a directory (as root) fio or a program makes the load, and
 ``blklab record`` records it and its replay; as disks drift, that is done ``--rounds`` times, and medians are
-compared. ``--itself`` compares the load with itself, which tells how far the disk's own drift takes two runs
-apart.
+compared. In each round the load runs twice, so a second row compares it with itself: so far the disk's own
+drift takes two runs apart.
 
 Figures are those of the block layer, from the queueing of an I/O to its completion; guests have only those of
 the program.
@@ -16,9 +16,11 @@ Right is a replay whose throughput and mean latency are within 5 %, and whose p9
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -29,6 +31,7 @@ from recorded_loads import (
     load_without_ramp,
     measured,
     record_simulation,
+    runs_on,
 )
 
 import blklab
@@ -52,6 +55,16 @@ _LIMITS = {"throughput": 0.05, "mean": 0.05, "p99": 0.15}
 Changes = dict[str, float]
 
 
+@dataclass(frozen=True)
+class Row:
+    """What a replay changed of one load, and on a disk what running the load again did."""
+
+    load: str
+    scheduler: str
+    replay: Changes
+    itself: Changes | None = None
+
+
 def main() -> None:
     """Prints a row for each load and scheduler, and how many are right."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -60,29 +73,39 @@ def main() -> None:
     parser.add_argument("--schedulers", nargs="*", default=SCHEDULERS)
     parser.add_argument("--runtime", default="50ms", help="of each load")
     parser.add_argument("--rounds", type=int, default=5, help="on a disk")
-    parser.add_argument("--itself", action="store_true", help="on a disk: run the load again, not a replay")
     options = parser.parse_args()
-    right = rows = 0
+    right = rows = right_itself = 0
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        for load, scheduler, changes in _compared(options, Path(folder)):
-            good = all(abs(change) <= _LIMITS[name] for name, change in changes.items())
-            right, rows = right + good, rows + 1
-            told = "  ".join(f"{name} {change:+7.1%}" for name, change in changes.items())
-            sys.stdout.write(f"{load:24} {scheduler:12} {told}  {'right' if good else 'off'}\n")
+        for row in _compared(options, Path(folder)):
+            right, rows = right + _is_right(row.replay), rows + 1
+            sys.stdout.write(f"{row.load:24} {row.scheduler:12} {_told(row.replay)}\n")
+            if row.itself is not None:
+                right_itself += _is_right(row.itself)
+                sys.stdout.write(f"{'':24} {'itself':12} {_told(row.itself)}\n")
             sys.stdout.flush()
-    sys.stdout.write(f"{right} of {rows} right\n")
+    itself = "" if is_model(options.target) else f"; of the loads themselves, {right_itself}"
+    sys.stdout.write(f"{right} of {rows} right{itself}\n")
 
 
-def _compared(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str, Changes]]:
+def _is_right(changes: Changes) -> bool:
+    return all(abs(change) <= _LIMITS[name] for name, change in changes.items())
+
+
+def _told(changes: Changes) -> str:
+    told = "  ".join(f"{name} {change:+7.1%}" for name, change in changes.items())
+    return f"{told}  {'right' if _is_right(changes) else 'off'}"
+
+
+def _compared(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
     scheme, _, device = options.target.partition(":")
     on_model = is_model(options.target)
     for load in options.loads or (LOADS if on_model else (*LOADS, *PROGRAMS)):
         for scheduler in options.schedulers:
             if on_model:
                 run, replay = _on_model(options, scheme, device, load, scheduler, folder / "recording")
-                yield load, scheduler, run.changes_to(replay)
+                yield Row(load, scheduler, run.changes_to(replay))
             else:
-                yield load, scheduler, _on_disk(options, load, scheduler, folder)
+                yield _on_disk(options, load, scheduler, folder)
 
 
 def _on_model(
@@ -98,21 +121,26 @@ def _on_model(
     return run, measured(options.target, again, scheduler, None)
 
 
-def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Path) -> Changes:
-    """Medians over the rounds, in which run and replay take turns at going first."""
-    plain = load_without_ramp(load)
-    runtime = None if load in PROGRAMS else options.runtime
+def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Path) -> Row:
+    """Medians over the rounds; in each, the replay is first, second or last."""
+    plain = load_without_ramp(load, options.runtime)
     first = folder / "first"
-    measured(options.target, plain, scheduler, runtime, first)
+    measured(options.target, plain, scheduler, None, first)
     again = load_workload(f"trace:{first}")
+    orders = itertools.cycle(itertools.permutations(("run", "replay", "again")))
     rounds = []
-    for number in range(options.rounds):
-        figures = {}
-        for kind in ("run", "replay")[:: 1 if number % 2 else -1]:
-            workload, length = (again, None) if kind == "replay" and not options.itself else (plain, runtime)
-            figures[kind] = measured(options.target, workload, scheduler, length, folder / kind)
-        rounds.append(figures["run"].changes_to(figures["replay"]))
-    return {name: median(changes[name] for changes in rounds) for name in _LIMITS}
+    with runs_on(options.target, [plain, again], scheduler) as measured_run:
+        for order in itertools.islice(orders, options.rounds):
+            figures = {}
+            for kind in order:
+                figures[kind] = measured_run(again if kind == "replay" else plain, folder / kind)
+            rounds.append(figures)
+
+    def changes(kind: str) -> Changes:
+        of_rounds = [figures["run"].changes_to(figures[kind]) for figures in rounds]
+        return {name: median(of_round[name] for of_round in of_rounds) for name in _LIMITS}
+
+    return Row(load, scheduler, changes("replay"), changes("again"))
 
 
 if __name__ == "__main__":

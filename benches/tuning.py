@@ -3,6 +3,7 @@
 
     python benches/tuning.py regret            # against a search of the whole space
     python benches/tuning.py false-gains       # candidates without effect, on a noisy device
+    python benches/tuning.py false-gains --directory DIRECTORY    # the same on its disk, as root
     python benches/tuning.py coverage          # the stated gain against the gain measured again
     python benches/tuning.py speed             # 1,000 trials
 
@@ -34,6 +35,10 @@ from blklab.spec.request import SpecValues, build_specs
 
 NOISY = "sim:fixed,latency=200us,depth=8,jitter=150us,stall=20ms,stall_every=150ms"
 """A device whose runs of a second differ by several percent."""
+IDLE_ON_MODELS = ({"iostats": "1"}, {"add_random": "0"}, {"iostats": "1", "add_random": "0"})
+"""The orders of priorities, which the load does not have, and merges of requests apart."""
+IDLE_ON_DISKS = ({"writes_starved": "3"}, {"front_merges": "0"}, {"writes_starved": "3", "front_merges": "0"})
+"""mq-deadline's, while one process reads a block at a time."""
 SPACES = {
     "mq-deadline": ("fifo_batch", "writes_starved", "async_depth", "max_sectors_kb"),
     "bfq": ("slice_idle", "low_latency", "max_budget", "timeout_sync"),
@@ -109,23 +114,27 @@ def regret(part: float) -> None:
     _say(f"regret at most 1 % in {small} of {len(losses)}; largest {max(losses):.4f}")
 
 
-def false_gains(number: int) -> None:
+def false_gains(number: int, directory: str | None, budget: str) -> None:
     """Confirms candidates that have no effect; none should be recommended."""
     recommended = 0
     for seed in range(number):
-        spec = _spec(NOISY, "mixed-70-30", seed=seed, runtime="1s", budget="20blocks")
-        request = TuningRequest(spec, None)
+        if directory is None:
+            spec = _spec(NOISY, "mixed-70-30", seed=seed, runtime="1s", budget="20blocks")
+            request, name, values = TuningRequest(spec, None), None, IDLE_ON_MODELS
+        else:
+            spec = _spec(directory, "random-read-4k-qd1", seed=seed, budget=budget)
+            request, name, values = TuningRequest(spec, NOISY), "mq-deadline", IDLE_ON_DISKS
         prepared = prepare(request)
-        # The orders of priorities, which this load does not have, and merges of requests apart.
-        idle = [
-            Trial(place, chosen(prepared.target.default.name, values))
-            for place, values in enumerate(
-                ({"iostats": "1"}, {"add_random": "0"}, {"iostats": "1", "add_random": "0"})
-            )
-        ]
+        default = prepared.target.default.name
+        if name not in (None, default):
+            raise SystemExit(f"{directory} is on a disk under {default}; choose {name} for it")
+        idle = [Trial(place, chosen(default, value)) for place, value in enumerate(values)]
         with Store.opened("sqlite://") as store:
             found = confirmed(request, prepared, idle, store, Silent())
         recommended += found.recommendation is not None
+        if directory is not None:
+            label = "nothing" if found.recommendation is None else found.recommendation.choice.label
+            _say(f"tuning {seed + 1} recommends {label}")
     _say(f"recommended in {recommended} of {number} tunings of candidates without effect")
 
 
@@ -187,11 +196,13 @@ def main() -> int:
     parser.add_argument("what", choices=["regret", "false-gains", "coverage", "speed"])
     parser.add_argument("--part", type=float, default=0.1, help="part of the space that is tried (0.1)")
     parser.add_argument("--number", type=int, default=20, help="tunings (20)")
+    parser.add_argument("--directory", help="of false-gains: a real disk's")
+    parser.add_argument("--budget", default="30s", help="of each tuning there (30s)")
     parser.add_argument("--trials", type=int, default=1000, help="trials that are timed (1000)")
     options = parser.parse_args()
     measures: dict[str, Callable[[], None]] = {
         "regret": lambda: regret(options.part),
-        "false-gains": lambda: false_gains(options.number),
+        "false-gains": lambda: false_gains(options.number, options.directory, options.budget),
         "coverage": lambda: coverage(options.number),
         "speed": lambda: speed(options.trials),
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import JobFileError
-from blklab.linux.load.replay import check_replay, read_replay_report, replay_request
+from blklab.linux.load.replay import OwnPath, OwnPaths, check_replay, read_replay_report, replay_request
 from blklab.linux.load.replay_path import ios_in_turn
 from blklab.linux.scratch.layout import regions_in_directory, regions_on_device
 from blklab.shipped import guest_program
@@ -32,16 +32,21 @@ def workload(tmp_path: Path) -> Workload:
 
 def test_each_task_gets_its_place_and_its_group(workload: Workload) -> None:
     regions = regions_in_directory(workload)
+    paths = OwnPaths(synchronous=OwnPath(7, 8), asynchronous=OwnPath(9, 10))
     text = replay_request(
-        workload, regions, folder=Path("/w/data"), group_files={"g": "/g/cgroup.procs"}, path_ns=700
+        workload, regions, folder=Path("/w/data"), group_files={"g": "/g/cgroup.procs"}, own_paths=paths
     )
     request = json.loads(text)
     assert request["text"] == workload.text
     assert request["places"] == [{"path": "/w/data/written-0", "offset": 0, "bytes": 24576}] * 2
     assert request["groups"] == {"g": "/g/cgroup.procs"}
-    assert request["path_ns"] == 700
+    assert request["own_paths"] == {
+        "synchronous": {"read_ns": 7, "write_ns": 8},
+        "asynchronous": {"read_ns": 9, "write_ns": 10},
+    }
     on_device = regions_on_device(workload, "/dev/loop9", 1 << 30)
-    places = json.loads(replay_request(workload, on_device, folder=None, group_files={}, path_ns=0))["places"]
+    text = replay_request(workload, on_device, folder=None, group_files={}, own_paths=OwnPaths())
+    places = json.loads(text)["places"]
     assert {place["path"] for place in places} == {"/dev/loop9"}
 
 
@@ -66,8 +71,8 @@ def test_its_own_time_is_measured_by_ios_in_turn_without_think_time(*, writes: b
     # A disk of 100 µs, which would serve many at once.
     (job,) = simulate("fixed", ios_in_turn(1 << 20, writes=writes)).jobs
     (done,) = job.data_directions()
-    assert (done.direction, done.ios) == ("write" if writes else "read", 2000)
-    assert job.runtime_ns == pytest.approx(2000 * 100_000, rel=0.001)
+    assert (done.direction, done.ios) == ("write" if writes else "read", 1000)
+    assert job.runtime_ns == pytest.approx(1000 * 100_000, rel=0.001)
 
 
 def test_its_own_time_is_measured_for_a_second_at_most() -> None:

@@ -13,6 +13,7 @@ use blksim::core::record::JobRecord;
 use blksim::workload::job::nr_signals;
 use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
+use blksim::workload::replay::OwnPath;
 use blksim::workload::{JobFile, parse};
 use blksim_json::{bad_request, job_samples};
 use serde::Deserialize;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::load::{self, JobProcess, Timing};
+use crate::load::{self, JobProcess, RealReplay, Timing};
 use crate::process;
 use crate::request::MAX_CLONES;
 use crate::shared_memory::SharedMemory;
@@ -41,7 +42,41 @@ struct Request {
     groups: BTreeMap<String, String>,
     /// Taken off the think times that follow a completion.
     #[serde(default)]
-    path_ns: u64,
+    own_paths: OwnPaths,
+    /// Has no task make synchronous calls.
+    #[serde(default)]
+    always_asynchronous: bool,
+}
+
+/// What a replay itself takes between a completion and the next I/O.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnPaths {
+    synchronous: ByDirection,
+    asynchronous: ByDirection,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ByDirection {
+    read_ns: u64,
+    write_ns: u64,
+}
+
+impl From<ByDirection> for OwnPath {
+    fn from(ByDirection { read_ns, write_ns }: ByDirection) -> Self {
+        Self { read_ns, write_ns }
+    }
+}
+
+impl Request {
+    fn real_replay(&self) -> RealReplay {
+        RealReplay {
+            synchronous: self.own_paths.synchronous.into(),
+            asynchronous: self.own_paths.asynchronous.into(),
+            always_asynchronous: self.always_asynchronous,
+        }
+    }
 }
 
 /// The part of a file or device that a clone works on.
@@ -132,7 +167,7 @@ fn replay(
                 closes_slots: false,
                 beside_command: false,
                 group_file: job.cgroup.as_ref().and_then(group_file),
-                path_ns: request.path_ns,
+                real_replay: Some(request.real_replay()),
             });
         }
     }

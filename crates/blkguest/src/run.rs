@@ -231,7 +231,7 @@ fn run_clones(
                 closes_slots: request.changes.is_some(),
                 beside_command: request.command.is_some(),
                 group_file: group_files[job_index].as_deref(),
-                path_ns: 0,
+                real_replay: None,
             });
         }
     }

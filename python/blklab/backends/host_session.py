@@ -48,12 +48,13 @@ from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.load.numa import numa_warnings
 from blklab.linux.load.replay import (
     REQUEST_FILE,
+    OwnPaths,
     check_replay,
     find_replay_program,
     replay_request,
     run_replay,
 )
-from blklab.linux.load.replay_path import found_path_ns
+from blklab.linux.load.replay_path import found_own_paths
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
 from blklab.linux.queue import grace_periods
@@ -70,7 +71,6 @@ from blklab.linux.scratch.precondition import (
     precondition_job,
 )
 from blklab.linux.scratch.space import Announce, ScratchSpace
-from blklab.quantities.units import format_duration
 from blklab.records.locations import run_files_folder
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
@@ -128,7 +128,7 @@ class HostSession:
         self._changes_groups = False
         """Whether a choice that was checked brings settings of control groups."""
         self._work_folder: Path | None = None
-        self._replay_path_ns: int | None = None
+        self._own_paths: OwnPaths | None = None
         """A replay's own time from a completion to its next I/O; None before it is measured, 0 if unknown."""
         self._preconditioned = False
         self._command_runs = CommandRuns(
@@ -277,14 +277,15 @@ class HostSession:
             self._ready_work_folder()
             self._command_runs.prepare(workloads, self._journal, announce)
         replays = [workload for workload in workloads if workload.replays]
-        if replays and self._replay_path_ns is None:
-            self._find_replay_path(replays[0], announce)
+        if replays and self._own_paths is None:
+            self._find_own_paths(replays[0], announce)
         self._check_disks()
 
-    def _find_replay_path(self, workload: Workload, announce: Announce) -> None:
+    def _find_own_paths(self, workload: Workload, announce: Announce) -> None:
         folder = self._ready_work_folder()
-        job, (region, *_) = workload.jobs[0], self._space.regions(workload)[0]
-        self._replay_path_ns = found_path_ns(
+        of_jobs = zip(workload.jobs, self._space.regions(workload), strict=True)
+        job, (region, *_) = max(of_jobs, key=lambda of_job: of_job[0].writes)
+        self._own_paths = found_own_paths(
             find_replay_program(),
             region,
             self._leaves,
@@ -392,8 +393,8 @@ class HostSession:
             program = find_replay_program()
             report = run_replay(program, self._replay_request(workload, folder), folder)
             engine = {"name": "blkguest replay", "version": program.version}
-            if self._replay_path_ns:
-                engine["own_path"] = format_duration(self._replay_path_ns)
+            if self._own_paths not in (None, OwnPaths()):
+                engine["own_path"] = str(self._own_paths)
             return report, engine
         report = run_fio(
             self._fio,
@@ -424,7 +425,7 @@ class HostSession:
             self._space.regions(workload),
             folder=self._data_folder(folder),
             group_files=self._group_files(workload),
-            path_ns=self._replay_path_ns or 0,
+            own_paths=self._own_paths or OwnPaths(),
         )
 
     def _keep_logs(self, cell: Cell, folder: Path) -> list[str]:

@@ -9,6 +9,7 @@ use blksim::workload::Job;
 use blksim::workload::generator::{Generator, Step};
 use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
+use blksim::workload::replay::OwnPath;
 
 use super::{CloneSlots, Target, aio, identity, synchronous, words};
 use crate::clock;
@@ -46,8 +47,28 @@ pub struct JobProcess<'a> {
     pub beside_command: bool,
     /// The file that takes the processes of its control group, if it has one.
     pub group_file: Option<&'a str>,
-    /// A clone that replays on real processors takes so much itself between a completion and its next I/O.
-    pub path_ns: u64,
+    /// Of a clone that replays on real processors.
+    pub real_replay: Option<RealReplay>,
+}
+
+/// A replay on real processors, where calls take time.
+#[derive(Debug, Clone, Copy)]
+pub struct RealReplay {
+    /// Of a task that calls for one I/O after the other.
+    pub synchronous: OwnPath,
+    /// Of one that submits several.
+    pub asynchronous: OwnPath,
+    /// Has no task make synchronous calls.
+    pub always_asynchronous: bool,
+}
+
+impl RealReplay {
+    /// Whether a task that has at most so many I/Os in flight makes synchronous calls: those take less time, and
+    /// a file system ends an asynchronous direct write in a worker (`iomap_dio_bio_end_io` in fs/iomap/direct-io.c,
+    /// Linux 6.18).
+    fn calls(&self, depth: u32) -> bool {
+        depth <= 1 && !self.always_asynchronous
+    }
 }
 
 impl JobProcess<'_> {
@@ -187,10 +208,14 @@ pub fn run_clone(
         worker.generator.join_flow(job, shared.flow(flow));
     }
     worker.generator.share_signals(&shared.signals());
-    if let Some(cursor) = worker.generator.replay() {
-        cursor.take_off(clone.path_ns);
+    let mut asynchronous = job.direct && job.asynchronous() && !job.mode.trims;
+    if let (Some(real), Some(replay)) = (&clone.real_replay, &job.replay) {
+        asynchronous = !real.calls(replay.plans[clone.index as usize].depth());
+        if let Some(cursor) = worker.generator.replay() {
+            cursor.take_off(if asynchronous { real.asynchronous } else { real.synchronous });
+        }
     }
-    let mut queue = if job.direct && job.asynchronous() && !job.mode.trims {
+    let mut queue = if asynchronous {
         Some(aio::Queue::open(job, clone.index)?)
     } else {
         None

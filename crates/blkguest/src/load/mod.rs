@@ -8,7 +8,7 @@ mod synchronous;
 mod target;
 mod words;
 
-pub use job_process::{JobProcess, Timing, collect_record, run_clone};
+pub use job_process::{JobProcess, RealReplay, Timing, collect_record, run_clone};
 pub use slots::{CloneSlots, collect_slots, empty_slots};
 pub use target::Target;
 pub use words::keep_in;

@@ -20,8 +20,10 @@ pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
                         clock::sleep_until(start_ns + cost_ns);
                     }
                 }
-                worker.target.transfer(direction, offset, bytes)?;
+                let (replayed, durable) = worker.submitted();
+                worker.target.transfer(direction, offset, bytes, durable)?;
                 now_ns = worker.moment_after(now_ns);
+                worker.replayed(replayed, now_ns);
                 worker.finished(direction, bytes, start_ns, now_ns);
             }
             Step::Sync => now_ns = worker.sync(now_ns)?,
@@ -29,8 +31,12 @@ pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
                 clock::sleep_until(until_ns);
                 now_ns = clock::now_ns();
             }
+            Step::AwaitSignal(signal) => {
+                worker.await_signal(signal);
+                now_ns = clock::now_ns();
+            }
             // Nothing is in flight between two calls.
-            Step::AwaitCompletion | Step::AwaitSignal(_) => {}
+            Step::AwaitCompletion => {}
             Step::Finished => return Ok(now_ns),
         }
     }

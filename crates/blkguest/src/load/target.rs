@@ -119,17 +119,29 @@ impl Target {
         (byte - self.start) as libc::off_t
     }
 
-    /// Reads or writes at a byte of the layout.
-    pub fn transfer(&self, direction: Direction, byte: u64, bytes: u32) -> Result<(), Failure> {
-        let (descriptor, offset) = (self.descriptor(), self.offset(byte));
-        if direction == Direction::Trim {
-            return self.trim(byte, bytes);
+    /// Reads or writes at a byte of the layout, flushes or discards; a durable write ends once it is on the medium.
+    pub fn transfer(
+        &self,
+        direction: Direction,
+        byte: u64,
+        bytes: u32,
+        durable: bool,
+    ) -> Result<(), Failure> {
+        match direction {
+            Direction::Trim => return self.trim(byte, bytes),
+            Direction::Sync => return self.sync(true),
+            _ => {}
         }
+        let (descriptor, offset) = (self.descriptor(), self.offset(byte));
+        let data = libc::iovec { iov_base: self.buffer.cast(), iov_len: bytes as usize };
         // SAFETY: the buffer holds the job's largest block.
         let result = unsafe {
             match direction {
                 Direction::Read => {
                     libc::pread(descriptor, self.buffer.cast(), bytes as usize, offset)
+                }
+                _ if durable => {
+                    libc::pwritev2(descriptor, &raw const data, 1, offset, libc::RWF_DSYNC)
                 }
                 _ => libc::pwrite(descriptor, self.buffer.cast(), bytes as usize, offset),
             }

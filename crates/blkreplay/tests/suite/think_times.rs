@@ -1,6 +1,6 @@
 //! A task thinks about one I/O after the other, and a replay takes its own time off.
 
-use blksim::workload::replay::{Cursor, SharedSignals, Turn};
+use blksim::workload::replay::{Cursor, OwnPath, SharedSignals, Turn};
 
 use crate::samples::{Recording, carry_out};
 
@@ -52,7 +52,7 @@ fn the_time_of_a_replay_itself_is_taken_off_after_a_completion_only() {
     let due = |path_ns: u64, ended_ns: u64| {
         let mut cursor = Cursor::new(plan.clone().into(), SharedSignals::owned(0));
         cursor.start(0);
-        cursor.take_off(path_ns);
+        cursor.take_off(OwnPath { read_ns: path_ns, write_ns: 9000 });
         assert!(matches!(cursor.turn(0), Turn::Issue(_)));
         let index = cursor.submitted();
         cursor.completed(index, ended_ns);

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -18,12 +18,36 @@ from blklab.errors import JobFileError
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.load_process import run_load_process
 from blklab.linux.scratch.layout import JobRegions, Region
+from blklab.quantities.units import format_duration
 from blklab.records.samples import JobSample
 from blklab.shipped import require_guest_program
 from blklab.spec.workloads import Workload
 
 REQUEST_FILE = "replay.json"
 ANSWER_FILE = "replayed.json"
+
+
+@dataclass(frozen=True)
+class OwnPath:
+    """The time that a replay itself takes between a completion and its next I/O, by what has completed."""
+
+    read_ns: int = 0
+    write_ns: int = 0
+
+
+@dataclass(frozen=True)
+class OwnPaths:
+    """Of tasks that call for one I/O after the other, and of those that submit several."""
+
+    synchronous: OwnPath = OwnPath()
+    asynchronous: OwnPath = OwnPath()
+
+    def __str__(self) -> str:
+        one, several = (
+            " and ".join(dict.fromkeys((format_duration(path.read_ns), format_duration(path.write_ns))))
+            for path in (self.synchronous, self.asynchronous)
+        )
+        return f"{one} (several in flight: {several})"
 
 
 @dataclass(frozen=True)
@@ -71,7 +95,7 @@ def replay_request(
     *,
     folder: Path | None,
     group_files: Mapping[str, str],
-    path_ns: int,
+    own_paths: OwnPaths,
 ) -> str:
     """The program's request as JSON.
 
@@ -80,14 +104,14 @@ def replay_request(
         regions: The region of each clone of each job.
         folder: The directory of the regions' files; None for devices.
         group_files: For each control group, the file that takes processes.
-        path_ns: The program's own way from a completion to its next I/O.
+        own_paths: Taken off the recorded think times.
     """
     request = {
         "text": workload.text,
         "source": workload.source,
         "places": [place(region, folder) for clones in regions for region in clones],
         "groups": dict(group_files),
-        "path_ns": path_ns,
+        "own_paths": asdict(own_paths),
     }
     return json.dumps(request, ensure_ascii=False)
 

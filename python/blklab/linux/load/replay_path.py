@@ -8,7 +8,7 @@ both. Its own part is measured by a recording of I/Os without think time, and ta
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +16,14 @@ import numpy as np
 from blklab import _core
 from blklab.errors import BlklabError, RunFailedError
 from blklab.linux.disks.disk import Disk
-from blklab.linux.load.replay import ReplayProgram, place, run_replay
+from blklab.linux.load.replay import OwnPath, OwnPaths, ReplayProgram, place, run_replay
 from blklab.linux.recording.recorder import recording_of_a_moment
 from blklab.linux.recording.request import recording_request
 from blklab.linux.scratch.layout import Region
 from blklab.linux.scratch.space import Announce
-from blklab.quantities.units import format_duration
 from blklab.recordings.trace import NEVER, read_trace
 
-_COUNT = 2000
+_COUNT = 1000
 _LONGEST_S = 1
 """For disks that take long for each."""
 _FEWEST = 50
@@ -33,7 +32,7 @@ _SECTOR_BYTES = 512
 _FILE = "own-path.blkrecord"
 
 
-def found_path_ns(
+def found_own_paths(
     program: ReplayProgram,
     region: Region,
     disks: Sequence[Disk],
@@ -42,23 +41,21 @@ def found_path_ns(
     data: Path | None,
     writes: bool,
     announce: Announce,
-) -> int:
-    """As `measured_path_ns`; 0 if that is not possible. Says which."""
+) -> OwnPaths:
+    """As `measured_own_paths`; zeros if that is not possible. Says which."""
     try:
-        path_ns = measured_path_ns(program, region, disks, folder, data=data, writes=writes)
+        paths = measured_own_paths(program, region, disks, folder, data=data, writes=writes)
     except BlklabError as error:
         announce(
             "recorded think times are kept whole, so a replay of short ones is slower than the program: "
             f"its own time from I/O to I/O is not known ({error.message})"
         )
-        return 0
-    announce(
-        f"recorded think times are cut by {format_duration(path_ns)}, a replay's own time from I/O to I/O"
-    )
-    return path_ns
+        return OwnPaths()
+    announce(f"recorded think times are cut by a replay's own time from I/O to I/O: {paths}")
+    return paths
 
 
-def measured_path_ns(
+def measured_own_paths(
     program: ReplayProgram,
     region: Region,
     disks: Sequence[Disk],
@@ -66,29 +63,50 @@ def measured_path_ns(
     *,
     data: Path | None,
     writes: bool,
-) -> int:
-    """The median time from a completion to the queueing of the next I/O, of a replay without think time.
+) -> OwnPaths:
+    """The median times from a completion to the queueing of the next I/O, of replays without think time.
 
     Args:
         program: The program.
-        region: Where its I/Os go; if they are writes, its contents are lost.
+        region: Where its I/Os go.
         disks: Those beneath the region.
         folder: A directory of the run's own.
         data: The directory of the region's file; None for a device.
-        writes: Whether to write rather than to read, for files in which nothing was written yet.
+        writes: Whether to write too, which loses the region's contents. Otherwise a write is taken to be as a read.
 
     Raises:
         BlklabError: if this machine cannot record, or the I/Os did not reach the disks.
     """
-    request = {
-        "text": ios_in_turn(region.size_bytes, writes=writes),
-        "source": "own-path",
-        "places": [place(region, data)],
-    }
+
+    def path_ns(*, asynchronous: bool, writes: bool) -> int:
+        request = {
+            "text": ios_in_turn(region.size_bytes, writes=writes),
+            "source": "own-path",
+            "places": [place(region, data)],
+            "always_asynchronous": asynchronous,
+        }
+        return _measured_ns(program, request, str(data or region.filename), disks, folder)
+
+    def path(*, asynchronous: bool) -> OwnPath:
+        # First, since a file that was never written has nothing to read on the disk.
+        write_ns = path_ns(asynchronous=asynchronous, writes=True) if writes else None
+        read_ns = path_ns(asynchronous=asynchronous, writes=False)
+        return OwnPath(read_ns, read_ns if write_ns is None else write_ns)
+
+    return OwnPaths(synchronous=path(asynchronous=False), asynchronous=path(asynchronous=True))
+
+
+def _measured_ns(
+    program: ReplayProgram,
+    request: Mapping[str, object],
+    target: str,
+    disks: Sequence[Disk],
+    folder: Path,
+) -> int:
     file = folder / _FILE
     file.unlink(missing_ok=True)
     try:
-        with recording_of_a_moment(recording_request(str(data or region.filename), disks, file, ())):
+        with recording_of_a_moment(recording_request(target, disks, file, ())):
             report = run_replay(program, json.dumps(request), folder)
         if report.error is not None:
             raise RunFailedError(report.error)

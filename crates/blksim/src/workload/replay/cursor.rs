@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::plan::{ReplayIo, TaskPlan};
 use super::signals::SharedSignals;
+use crate::core::record::Direction;
 
 /// The next thing that a task does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,14 @@ pub enum Turn {
     Finished,
 }
 
+/// The time that a replay itself takes between a completion and its next I/O, by what has completed. A flush counts
+/// as a read: its caller has no data to look after.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnPath {
+    pub read_ns: u64,
+    pub write_ns: u64,
+}
+
 /// An I/O that is not complete.
 const PENDING: u64 = u64::MAX;
 
@@ -30,14 +39,13 @@ pub struct Cursor {
     plan: Arc<TaskPlan>,
     signals: SharedSignals,
     start_ns: u64,
-    /// The time that the task itself takes between a completion and its next I/O.
-    path_ns: u64,
+    path: OwnPath,
     /// When it handed out the last I/O.
     issued_ns: u64,
     /// I/Os that were handed out, and those of them that were submitted.
     next: usize,
     submitted: u32,
-    /// By rank: the time of the completion, `path_ns` before it was told; below `contiguous`, the time by which
+    /// By rank: the time of the completion, its own path before it was told; below `contiguous`, the time by which
     /// all up to this one were complete.
     completed_ns: Vec<u64>,
     /// I/Os that are complete without a gap, in the order of ranks.
@@ -55,7 +63,7 @@ impl Cursor {
             plan,
             signals,
             start_ns: 0,
-            path_ns: 0,
+            path: OwnPath::default(),
             issued_ns: 0,
             next: 0,
             submitted: 0,
@@ -75,8 +83,8 @@ impl Cursor {
     /// Takes so much off the think times that follow a completion. A recorded think time contains the program's way
     /// from the interrupt to the next I/O: waking up, collecting, a system call. A replay on real processors has
     /// such a way of its own, and would take both.
-    pub fn take_off(&mut self, path_ns: u64) {
-        self.path_ns = path_ns;
+    pub fn take_off(&mut self, path: OwnPath) {
+        self.path = path;
     }
 
     /// Starts the task's clock.
@@ -142,7 +150,11 @@ impl Cursor {
         // Whichever completes now takes the place of the one that had completed then.
         let rank =
             if self.plan.waits_for_any { self.contiguous } else { self.io(index).rank as usize };
-        self.completed_ns[rank] = now_ns.saturating_sub(self.path_ns);
+        let path_ns = match self.io(index).direction {
+            Direction::Write => self.path.write_ns,
+            _ => self.path.read_ns,
+        };
+        self.completed_ns[rank] = now_ns.saturating_sub(path_ns);
         if rank == self.contiguous {
             let mut latest_ns = match rank {
                 0 => 0,
