@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import JobFileError
-from blklab.linux.load.replay import OwnPath, OwnPaths, check_replay, read_replay_report, replay_request
+from blklab.linux.load.replay import (
+    OwnPath,
+    OwnPaths,
+    PathOfSize,
+    check_replay,
+    read_replay_report,
+    replay_request,
+)
 from blklab.linux.load.replay_path import ios_in_turn
 from blklab.linux.scratch.layout import regions_in_directory, regions_on_device
 from blklab.shipped import guest_program
@@ -32,7 +39,8 @@ def workload(tmp_path: Path) -> Workload:
 
 def test_each_task_gets_its_place_and_its_group(workload: Workload) -> None:
     regions = regions_in_directory(workload)
-    paths = OwnPaths(synchronous=OwnPath(7, 8), asynchronous=OwnPath(9, 10))
+    path = OwnPath(PathOfSize(7, 8), PathOfSize(9, 10))
+    paths = OwnPaths(synchronous=path, asynchronous=path)
     text = replay_request(
         workload, regions, folder=Path("/w/data"), group_files={"g": "/g/cgroup.procs"}, own_paths=paths
     )
@@ -40,10 +48,8 @@ def test_each_task_gets_its_place_and_its_group(workload: Workload) -> None:
     assert request["text"] == workload.text
     assert request["places"] == [{"path": "/w/data/written-0", "offset": 0, "bytes": 24576}] * 2
     assert request["groups"] == {"g": "/g/cgroup.procs"}
-    assert request["own_paths"] == {
-        "synchronous": {"read_ns": 7, "write_ns": 8},
-        "asynchronous": {"read_ns": 9, "write_ns": 10},
-    }
+    asked = {"read": {"fixed_ns": 7, "per_mib_ns": 8}, "write": {"fixed_ns": 9, "per_mib_ns": 10}}
+    assert request["own_paths"] == {"synchronous": asked, "asynchronous": asked}
     on_device = regions_on_device(workload, "/dev/loop9", 1 << 30)
     text = replay_request(workload, on_device, folder=None, group_files={}, own_paths=OwnPaths())
     places = json.loads(text)["places"]
@@ -69,13 +75,20 @@ def test_jobs_of_fio_beside_a_replay_are_refused_on_hosts(workload: Workload) ->
 @pytest.mark.parametrize("writes", [False, True])
 def test_its_own_time_is_measured_by_ios_in_turn_without_think_time(*, writes: bool) -> None:
     # A disk of 100 µs, which would serve many at once.
-    (job,) = simulate("fixed", ios_in_turn(1 << 20, writes=writes)).jobs
+    (job,) = simulate("fixed", ios_in_turn(1 << 20, 4096, writes=writes)).jobs
     (done,) = job.data_directions()
-    assert (done.direction, done.ios) == ("write" if writes else "read", 1000)
-    assert job.runtime_ns == pytest.approx(1000 * 100_000, rel=0.001)
+    assert (done.direction, done.ios) == ("write" if writes else "read", 500)
+    assert job.runtime_ns == pytest.approx(500 * 100_000, rel=0.001)
 
 
-def test_its_own_time_is_measured_for_a_second_at_most() -> None:
-    (job,) = simulate("fixed,latency=5ms", ios_in_turn(1 << 20, writes=False)).jobs
+def test_its_own_time_is_measured_for_half_a_second_at_most() -> None:
+    (job,) = simulate("fixed,latency=5ms", ios_in_turn(1 << 20, 4096, writes=False)).jobs
     (done,) = job.data_directions()
-    assert done.ios == 200
+    assert done.ios == 100
+
+
+def test_a_time_grows_with_the_data() -> None:
+    path = PathOfSize.through((4096, 13_000), (128 << 10, 44_000))
+    assert path.ns(4096) == pytest.approx(13_000, abs=2)
+    assert path.ns(128 << 10) == pytest.approx(44_000, abs=2)
+    assert PathOfSize.through((4096, 13_000), (128 << 10, 9_000)) == PathOfSize(13_000, 0)

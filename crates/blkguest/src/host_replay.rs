@@ -13,7 +13,7 @@ use blksim::core::record::JobRecord;
 use blksim::workload::job::nr_signals;
 use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
-use blksim::workload::replay::OwnPath;
+use blksim::workload::replay::{OwnPath, PathOfSize};
 use blksim::workload::{JobFile, parse};
 use blksim_json::{bad_request, job_samples};
 use serde::Deserialize;
@@ -59,13 +59,26 @@ struct OwnPaths {
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ByDirection {
-    read_ns: u64,
-    write_ns: u64,
+    read: BySize,
+    write: BySize,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BySize {
+    fixed_ns: u64,
+    per_mib_ns: u64,
 }
 
 impl From<ByDirection> for OwnPath {
-    fn from(ByDirection { read_ns, write_ns }: ByDirection) -> Self {
-        Self { read_ns, write_ns }
+    fn from(ByDirection { read, write }: ByDirection) -> Self {
+        Self { read: read.into(), write: write.into() }
+    }
+}
+
+impl From<BySize> for PathOfSize {
+    fn from(BySize { fixed_ns, per_mib_ns }: BySize) -> Self {
+        Self { fixed_ns, per_mib_ns }
     }
 }
 

@@ -219,6 +219,7 @@ impl Queue {
         timeout: Option<libc::timespec>,
     ) -> Result<u64, Failure> {
         let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+        let delay_ns = worker.run_delay_ns();
         // SAFETY: all pointers are valid for the call.
         let result = unsafe {
             libc::syscall(
@@ -232,11 +233,12 @@ impl Queue {
         };
         let count = checked("waiting for I/O", result as libc::c_int)? as usize;
         let now_ns = if count == 0 { clock::now_ns() } else { worker.moment_after(now_ns) };
+        let delay_ns = if count == 0 { 0 } else { worker.run_delay_ns() - delay_ns };
         for event in &self.events[..count] {
             let slot = event.data as usize;
             let io = self.ios[slot];
             worker.target.expect(event.result, io.direction, io.offset, io.bytes)?;
-            worker.replayed(io.replayed, now_ns);
+            worker.replayed(io.replayed, now_ns - delay_ns);
             worker.finished(io.direction, io.bytes, io.start_ns, now_ns);
             self.free.push(slot);
         }

@@ -11,6 +11,7 @@ use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
 use blksim::workload::replay::OwnPath;
 
+use super::run_delay::RunDelay;
 use super::{CloneSlots, Target, aio, identity, synchronous, words};
 use crate::clock;
 use crate::failure::Failure;
@@ -111,6 +112,8 @@ pub struct Worker<'a> {
     shared: SharedMemory,
     /// Its number, if another job's end may end it.
     may_be_terminated: Option<u32>,
+    /// Of a replay on real processors.
+    run_delay: Option<RunDelay>,
 }
 
 impl Worker<'_> {
@@ -149,6 +152,13 @@ impl Worker<'_> {
         for place in cursor.completed(index, now_ns) {
             SharedMemory::wake(&cursor.signals().get(cursor.signal_set(place)).is_set);
         }
+    }
+
+    /// How long this process has waited for a processor so far. A replay that shares processors with others is told
+    /// of a completion late, and a recorded think time has the program's own wait in it already.
+    #[inline]
+    pub fn run_delay_ns(&self) -> u64 {
+        self.run_delay.as_ref().map_or(0, RunDelay::so_far_ns)
     }
 
     /// Sleeps until another task sets a signal.
@@ -203,6 +213,7 @@ pub fn run_clone(
         slots: None,
         shared,
         may_be_terminated: (clone.order.exitall || clone.beside_command).then_some(clone.number),
+        run_delay: clone.real_replay.and_then(|_| RunDelay::of_this_process()),
     };
     if let Some(flow) = clone.flow {
         worker.generator.join_flow(job, shared.flow(flow));

@@ -3,6 +3,7 @@
 mod aio;
 pub mod identity;
 mod job_process;
+mod run_delay;
 mod slots;
 mod synchronous;
 mod target;

@@ -1,6 +1,6 @@
 //! A task thinks about one I/O after the other, and a replay takes its own time off.
 
-use blksim::workload::replay::{Cursor, OwnPath, SharedSignals, Turn};
+use blksim::workload::replay::{Cursor, OwnPath, PathOfSize, SharedSignals, Turn};
 
 use crate::samples::{Recording, carry_out};
 
@@ -49,10 +49,12 @@ fn the_time_of_a_replay_itself_is_taken_off_after_a_completion_only() {
         recording.read(1, number * 1000, number * 1000 + 400);
     }
     let plan = recording.plans().remove(0);
-    let due = |path_ns: u64, ended_ns: u64| {
+    let due = |fixed_ns: u64, ended_ns: u64| {
         let mut cursor = Cursor::new(plan.clone().into(), SharedSignals::owned(0));
         cursor.start(0);
-        cursor.take_off(OwnPath { read_ns: path_ns, write_ns: 9000 });
+        // 4 KiB take 4 ns.
+        let read = PathOfSize { fixed_ns, per_mib_ns: 1024 };
+        cursor.take_off(OwnPath { read, write: PathOfSize { fixed_ns: 9000, per_mib_ns: 0 } });
         assert!(matches!(cursor.turn(0), Turn::Issue(_)));
         let index = cursor.submitted();
         cursor.completed(index, ended_ns);
@@ -62,8 +64,8 @@ fn the_time_of_a_replay_itself_is_taken_off_after_a_completion_only() {
             turn => panic!("{turn:?}"),
         }
     };
-    assert_eq!(due(0, 500), 1100);
-    assert_eq!(due(13, 500), 1087);
+    assert_eq!(due(0, 500), 1096);
+    assert_eq!(due(13, 500), 1083);
     // A task does not think about an I/O before it has queued the one before.
     assert_eq!(due(5000, 500), 600);
 }

@@ -23,16 +23,36 @@ from blklab.records.samples import JobSample
 from blklab.shipped import require_guest_program
 from blklab.spec.workloads import Workload
 
+MIB = 1 << 20
 REQUEST_FILE = "replay.json"
 ANSWER_FILE = "replayed.json"
+
+
+@dataclass(frozen=True)
+class PathOfSize:
+    """A time that grows with the data, whose pages are pinned and let go."""
+
+    fixed_ns: int = 0
+    per_mib_ns: int = 0
+
+    @classmethod
+    def through(cls, small: tuple[int, int], large: tuple[int, int]) -> PathOfSize:
+        """From two points, each of bytes and nanoseconds."""
+        bytes_between = large[0] - small[0]
+        per_mib_ns = max(0, large[1] - small[1]) * MIB // bytes_between
+        return cls(max(0, small[1] - per_mib_ns * small[0] // MIB), per_mib_ns)
+
+    def ns(self, size_bytes: int) -> int:
+        """The time of an I/O of that size."""
+        return self.fixed_ns + self.per_mib_ns * size_bytes // MIB
 
 
 @dataclass(frozen=True)
 class OwnPath:
     """The time that a replay itself takes between a completion and its next I/O, by what has completed."""
 
-    read_ns: int = 0
-    write_ns: int = 0
+    read: PathOfSize = PathOfSize()
+    write: PathOfSize = PathOfSize()
 
 
 @dataclass(frozen=True)
@@ -43,11 +63,10 @@ class OwnPaths:
     asynchronous: OwnPath = OwnPath()
 
     def __str__(self) -> str:
-        one, several = (
-            " and ".join(dict.fromkeys((format_duration(path.read_ns), format_duration(path.write_ns))))
-            for path in (self.synchronous, self.asynchronous)
-        )
-        return f"{one} (several in flight: {several})"
+        directions = (self.synchronous, self.asynchronous)
+        of_4_kib = [path.ns(4096) for both in directions for path in (both.read, both.write)]
+        shortest, longest = format_duration(min(of_4_kib)), format_duration(max(of_4_kib))
+        return f"{shortest} to {longest} for 4 KiB"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ both. Its own part is measured by a recording of I/Os without think time, and ta
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +17,19 @@ import numpy as np
 from blklab import _core
 from blklab.errors import BlklabError, RunFailedError
 from blklab.linux.disks.disk import Disk
-from blklab.linux.load.replay import OwnPath, OwnPaths, ReplayProgram, place, run_replay
+from blklab.linux.load.replay import OwnPath, OwnPaths, PathOfSize, ReplayProgram, place, run_replay
 from blklab.linux.recording.recorder import recording_of_a_moment
 from blklab.linux.recording.request import recording_request
 from blklab.linux.scratch.layout import Region
 from blklab.linux.scratch.space import Announce
 from blklab.recordings.trace import NEVER, read_trace
 
-_COUNT = 1000
-_LONGEST_S = 1
+_COUNT = 500
+_LONGEST = "500ms"
 """For disks that take long for each."""
-_FEWEST = 50
-_BLOCK_SECTORS = 8
+_FEWEST = 30
+_SMALL_BYTES = 4096
+_LARGE_BYTES = 128 << 10
 _SECTOR_BYTES = 512
 _FILE = "own-path.blkrecord"
 
@@ -72,66 +74,93 @@ def measured_own_paths(
         disks: Those beneath the region.
         folder: A directory of the run's own.
         data: The directory of the region's file; None for a device.
-        writes: Whether to write too, which loses the region's contents. Otherwise a write is taken to be as a read.
+        writes: Whether to write too, which loses the region's contents; else a write counts as a read.
 
     Raises:
         BlklabError: if this machine cannot record, or the I/Os did not reach the disks.
     """
-
-    def path_ns(*, asynchronous: bool, writes: bool) -> int:
-        request = {
-            "text": ios_in_turn(region.size_bytes, writes=writes),
-            "source": "own-path",
-            "places": [place(region, data)],
-            "always_asynchronous": asynchronous,
-        }
-        return _measured_ns(program, request, str(data or region.filename), disks, folder)
-
-    def path(*, asynchronous: bool) -> OwnPath:
-        # First, since a file that was never written has nothing to read on the disk.
-        write_ns = path_ns(asynchronous=asynchronous, writes=True) if writes else None
-        read_ns = path_ns(asynchronous=asynchronous, writes=False)
-        return OwnPath(read_ns, read_ns if write_ns is None else write_ns)
-
-    return OwnPaths(synchronous=path(asynchronous=False), asynchronous=path(asynchronous=True))
-
-
-def _measured_ns(
-    program: ReplayProgram,
-    request: Mapping[str, object],
-    target: str,
-    disks: Sequence[Disk],
-    folder: Path,
-) -> int:
+    # Writes first, since a file that was never written has nothing to read on the disk.
+    kinds = [
+        _Kind(asynchronous, writing, size_bytes)
+        for asynchronous in (False, True)
+        for writing in ((True, False) if writes else (False,))
+        for size_bytes in (_SMALL_BYTES, min(_LARGE_BYTES, region.size_bytes))
+    ]
     file = folder / _FILE
     file.unlink(missing_ok=True)
     try:
-        with recording_of_a_moment(recording_request(target, disks, file, ())):
-            report = run_replay(program, json.dumps(request), folder)
-        if report.error is not None:
-            raise RunFailedError(report.error)
-        return _path_ns(file)
+        with recording_of_a_moment(recording_request(str(data or region.filename), disks, file, ())):
+            for kind in kinds:
+                report = run_replay(program, kind.request(region, data), folder)
+                if report.error is not None:
+                    raise RunFailedError(report.error)
+        found = dict(zip(kinds, _gaps_ns(file, program.path.name, len(kinds)), strict=True))
     finally:
         file.unlink(missing_ok=True)
 
+    def path(*, asynchronous: bool, writing: bool) -> PathOfSize:
+        small, large = (
+            (kind.size_bytes, gap_ns)
+            for kind, gap_ns in found.items()
+            if (kind.asynchronous, kind.writes) == (asynchronous, writing and writes)
+        )
+        return PathOfSize.through(small, large)
 
-def ios_in_turn(file_bytes: int, *, writes: bool) -> str:
+    def both(*, asynchronous: bool) -> OwnPath:
+        return OwnPath(
+            read=path(asynchronous=asynchronous, writing=False),
+            write=path(asynchronous=asynchronous, writing=True),
+        )
+
+    return OwnPaths(synchronous=both(asynchronous=False), asynchronous=both(asynchronous=True))
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """I/Os whose path is measured."""
+
+    asynchronous: bool
+    writes: bool
+    size_bytes: int
+
+    def request(self, region: Region, data: Path | None) -> str:
+        """Replays I/Os of this kind."""
+        return json.dumps(
+            {
+                "text": ios_in_turn(region.size_bytes, self.size_bytes, writes=self.writes),
+                "source": "own-path",
+                "places": [place(region, data)],
+                "always_asynchronous": self.asynchronous,
+            }
+        )
+
+
+def ios_in_turn(file_bytes: int, block_bytes: int, *, writes: bool) -> str:
     """A job file with one task that reads or writes one block after the other, and never thinks."""
-    blocks = max(1, file_bytes // (_BLOCK_SECTORS * _SECTOR_BYTES))
-    ios = [(writes, number % blocks * _BLOCK_SECTORS, _BLOCK_SECTORS, 0) for number in range(_COUNT)]
+    blocks, sectors = max(1, file_bytes // block_bytes), block_bytes // _SECTOR_BYTES
+    ios = [(writes, number % blocks * sectors, sectors, 0) for number in range(_COUNT)]
     return (
         f"[own-path]\nrw={'write' if writes else 'read'}\ndirect=1\nioengine=libaio\niodepth=1\n"
-        f"bs={_BLOCK_SECTORS * _SECTOR_BYTES}\nsize={file_bytes}\nruntime={_LONGEST_S}\nfilename=replay\n"
+        f"bs={block_bytes}\nsize={file_bytes}\nruntime={_LONGEST}\nfilename=replay\n"
         f"replay_plan={_core.plans_in_turn([(ios, [], [])])}\n"
     )
 
 
-def _path_ns(file: Path) -> int:
-    ios = read_trace(file).ios
+def _gaps_ns(file: Path, command: str, count: int) -> list[int]:
+    """Of each task, in the order of beginning, the median time from a completion to the next queueing."""
+    trace = read_trace(file)
+    ios = trace.ios
     whole = (ios["queued_ns"] != NEVER) & (ios["completed_ns"] != NEVER) & (ios["bytes"] > 0)
-    tasks, counts = np.unique(ios["tid"][whole], return_counts=True)
-    if not len(counts) or counts.max() < _FEWEST:
+    # Others may use the disk meanwhile.
+    whole &= np.array([name == command for name in trace.names])[ios["command"]]
+    gaps_ns = []
+    for task in dict.fromkeys(ios["tid"][whole].tolist()):
+        own = whole & (ios["tid"] == task)
+        queued_ns, completed_ns = np.sort(ios["queued_ns"][own]), np.sort(ios["completed_ns"][own])
+        if len(queued_ns) >= _FEWEST:
+            gaps_ns.append(
+                int(np.median(queued_ns[1:].astype(np.int64) - completed_ns[:-1].astype(np.int64)))
+            )
+    if len(gaps_ns) != count:
         raise RunFailedError("too few of its I/Os reached the disk")
-    own = whole & (ios["tid"] == tasks[counts.argmax()])
-    queued_ns, completed_ns = np.sort(ios["queued_ns"][own]), np.sort(ios["completed_ns"][own])
-    return int(np.median(queued_ns[1:].astype(np.int64) - completed_ns[:-1].astype(np.int64)))
+    return gaps_ns

@@ -25,8 +25,22 @@ pub enum Turn {
 /// as a read: its caller has no data to look after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnPath {
-    pub read_ns: u64,
-    pub write_ns: u64,
+    pub read: PathOfSize,
+    pub write: PathOfSize,
+}
+
+/// A time that grows with the data, whose pages are pinned and let go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PathOfSize {
+    pub fixed_ns: u64,
+    pub per_mib_ns: u64,
+}
+
+impl OwnPath {
+    fn ns(&self, direction: Direction, bytes: u32) -> u64 {
+        let path = if direction == Direction::Write { self.write } else { self.read };
+        path.fixed_ns.saturating_add(path.per_mib_ns.saturating_mul(u64::from(bytes)) >> 20)
+    }
 }
 
 /// An I/O that is not complete.
@@ -150,10 +164,8 @@ impl Cursor {
         // Whichever completes now takes the place of the one that had completed then.
         let rank =
             if self.plan.waits_for_any { self.contiguous } else { self.io(index).rank as usize };
-        let path_ns = match self.io(index).direction {
-            Direction::Write => self.path.write_ns,
-            _ => self.path.read_ns,
-        };
+        let io = self.io(index);
+        let path_ns = self.path.ns(io.direction, io.bytes);
         self.completed_ns[rank] = now_ns.saturating_sub(path_ns);
         if rank == self.contiguous {
             let mut latest_ns = match rank {

@@ -21,7 +21,7 @@ mod plan;
 mod signals;
 mod text;
 
-pub use cursor::{Cursor, OwnPath, Turn};
+pub use cursor::{Cursor, OwnPath, PathOfSize, Turn};
 pub use plan::{PlanError, ReplayIo, Signal, TaskPlan, check_together};
 pub use signals::{SharedSignals, SignalState};
 pub use text::{decode, encode};
