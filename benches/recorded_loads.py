@@ -37,6 +37,7 @@ SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 _BEGINS_S = 0.5
 """Time for the recorder to attach its programs."""
 _REPLAYS = "blkguest"
+_MAIN = 10
 _RAMP = re.compile(r"^ramp_time=.*\n", re.MULTILINE)
 """A recording has it, the figures of a load do not."""
 _RUNTIME = re.compile(r"^runtime=.*$", re.MULTILINE)
@@ -69,17 +70,21 @@ class Figures:
         )
 
     @staticmethod
-    def of_recording(file: Path, *, of_replay: bool = False) -> Figures:
+    def of_recording(file: Path, *, of_replay: bool = False, main_tasks: bool = False) -> Figures:
         """The figures of all data that a recording saw move, from queueing to completion.
 
         Of a replay only the tasks that replay count: they stand for all that was recorded, the start of the
-        load included, and the start of the replay is its own.
+        load included, and the start of the replay is its own. Main tasks have at least a tenth of the most
+        I/Os: the jobs of a load, without what starts it.
         """
         trace = read_trace(file)
         ios = trace.ios
         whole = (ios["bytes"] > 0) & (ios["queued_ns"] != NEVER) & (ios["completed_ns"] != NEVER)
         if of_replay:
             whole &= np.isin(ios["tid"], _children_of(trace, _REPLAYS))
+        if main_tasks:
+            tasks, counts = np.unique(ios["tid"][whole], return_counts=True)
+            whole &= np.isin(ios["tid"], tasks[counts >= counts.max(initial=0) / _MAIN])
         if not whole.any():
             raise SystemExit(f"{file} has no I/O")
         return Figures._of_ios(ios["bytes"][whole], ios["queued_ns"][whole], ios["completed_ns"][whole])
@@ -189,7 +194,12 @@ def measured(
 
 @contextmanager
 def runs_on(
-    target: str, workloads: Sequence[Workload], scheduler: str, runtime: str | None = None
+    target: str,
+    workloads: Sequence[Workload],
+    scheduler: str,
+    runtime: str | None = None,
+    *,
+    main_tasks: bool = False,
 ) -> Iterator[Callable[[Workload, Path | None], Figures]]:
     """A session in which the workloads have their files, and its function that runs as `measured` does."""
     choice = parse_scheduler_choice(scheduler)
@@ -212,7 +222,7 @@ def runs_on(
                 raise SystemExit(sample.error)
             if recording is None:
                 return Figures.of(sample.jobs)
-            return Figures.of_recording(recording, of_replay=workload.replays)
+            return Figures.of_recording(recording, of_replay=workload.replays, main_tasks=main_tasks)
 
         yield measured_run
 

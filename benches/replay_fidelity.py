@@ -8,7 +8,7 @@ compared. In each round the load runs twice, so a second row compares it with it
 drift takes two runs apart.
 
 Figures are those of the block layer, from the queueing of an I/O to its completion; guests have only those of
-the program.
+the program. Of fio's loads on a disk only the jobs count, and not what starts them.
 
 Right is a replay whose throughput and mean latency are within 5 %, and whose p99 is within 15 %.
 """
@@ -57,7 +57,7 @@ Changes = dict[str, float]
 
 @dataclass(frozen=True)
 class Row:
-    """What a replay changed of one load, and on a disk what running the load again did."""
+    """The changes of one load by its replay, and on a disk by running it again."""
 
     load: str
     scheduler: str
@@ -132,7 +132,8 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
     again = load_workload(f"trace:{first}")
     orders = itertools.cycle(itertools.permutations(("run", "replay", "again")))
     rounds = []
-    with runs_on(options.target, [plain, again], scheduler) as measured_run:
+    main_tasks = load not in PROGRAMS
+    with runs_on(options.target, [plain, again], scheduler, main_tasks=main_tasks) as measured_run:
         for order in itertools.islice(orders, options.rounds):
             figures = {}
             for kind in order:

@@ -48,7 +48,7 @@ struct Request {
     always_asynchronous: bool,
 }
 
-/// What a replay itself takes between a completion and the next I/O.
+/// The time that a replay itself takes between a completion and the next I/O.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OwnPaths {

@@ -22,6 +22,7 @@ from blklab.backends.host_changes import (
     settings_of_groups,
 )
 from blklab.backends.host_commands import DATA_LINK, CommandRuns
+from blklab.backends.host_replays import HostReplays
 from blklab.backends.host_stretch import load_ns, slot_samples, stretch_window_ms, take_turns
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
@@ -46,15 +47,7 @@ from blklab.linux.load.fio_logs import has_logs, keep_logs
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.load.numa import numa_warnings
-from blklab.linux.load.replay import (
-    REQUEST_FILE,
-    OwnPaths,
-    check_replay,
-    find_replay_program,
-    replay_request,
-    run_replay,
-)
-from blklab.linux.load.replay_path import found_own_paths
+from blklab.linux.load.replay import check_replay
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
 from blklab.linux.queue import grace_periods
@@ -128,12 +121,11 @@ class HostSession:
         self._changes_groups = False
         """Whether a choice that was checked brings settings of control groups."""
         self._work_folder: Path | None = None
-        self._own_paths: OwnPaths | None = None
-        """A replay's own time from a completion to its next I/O; None before it is measured, 0 if unknown."""
         self._preconditioned = False
         self._command_runs = CommandRuns(
             CommandSpace(space, self._planned_work_folder()), fio, self._group_joins
         )
+        self._replays = HostReplays(space, leaves, self._group_files, self._data_link)
         disks = leaves if watched is None else watched
         self._monitor = MachineMonitor([disk.sys_path for disk in disks])
 
@@ -277,23 +269,9 @@ class HostSession:
             self._ready_work_folder()
             self._command_runs.prepare(workloads, self._journal, announce)
         replays = [workload for workload in workloads if workload.replays]
-        if replays and self._own_paths is None:
-            self._find_own_paths(replays[0], announce)
+        if replays:
+            self._replays.prepare(replays[0], self._ready_work_folder(), announce)
         self._check_disks()
-
-    def _find_own_paths(self, workload: Workload, announce: Announce) -> None:
-        folder = self._ready_work_folder()
-        of_jobs = zip(workload.jobs, self._space.regions(workload), strict=True)
-        job, (region, *_) = max(of_jobs, key=lambda of_job: of_job[0].writes)
-        self._own_paths = found_own_paths(
-            find_replay_program(),
-            region,
-            self._leaves,
-            folder,
-            data=self._data_folder(folder),
-            writes=job.writes,
-            announce=announce,
-        )
 
     def _fio_loads(self, workloads: Sequence[Workload]) -> list[Workload]:
         """The loads of fio that work on scratch space itself."""
@@ -390,12 +368,7 @@ class HostSession:
             report = run_hdparm(hdparm, workload, device, folder)
             return report, {"name": workload.tool, "version": hdparm.version}
         if workload.replays:
-            program = find_replay_program()
-            report = run_replay(program, self._replay_request(workload, folder), folder)
-            engine = {"name": "blkguest replay", "version": program.version}
-            if self._own_paths not in (None, OwnPaths()):
-                engine["own_path"] = str(self._own_paths)
-            return report, engine
+            return self._replays.run(workload, folder)
         report = run_fio(
             self._fio,
             workload,
@@ -418,15 +391,6 @@ class HostSession:
             monitoring=self._monitor.monitoring,
         )
         return report, self._command_runs.engine(cell.workload)
-
-    def _replay_request(self, workload: Workload, folder: Path) -> str:
-        return replay_request(
-            workload,
-            self._space.regions(workload),
-            folder=self._data_folder(folder),
-            group_files=self._group_files(workload),
-            own_paths=self._own_paths or OwnPaths(),
-        )
 
     def _keep_logs(self, cell: Cell, folder: Path) -> list[str]:
         """Keeps the logs that the job file asks for; says where they are."""
@@ -452,8 +416,7 @@ class HostSession:
             return [*lines, shlex.join(hdparm.command(cell.workload.tool, device))]
         if cell.workload.replays:
             folder = self._work_folder or self._planned_work_folder()
-            lines.append(f"cat > {REQUEST_FILE} <<'END'\n{self._replay_request(cell.workload, folder)}\nEND")
-            return [*lines, shlex.join(find_replay_program().command(folder))]
+            return [*lines, *self._replays.commands(cell.workload, folder)]
         text = self._job_file(cell.workload, seed=cell.key.seed)
         lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
         command = shlex.join(self._fio.command(read_only=self._space.read_only))
@@ -537,10 +500,6 @@ class HostSession:
     def _data_link(self) -> str | None:
         """The test files' directory, relative to fio's working directory; None for devices."""
         return None if self._space.folder is None else DATA_LINK
-
-    def _data_folder(self, folder: Path) -> Path | None:
-        """The test files' directory within a work folder; None for devices."""
-        return None if self._data_link is None else folder / self._data_link
 
     def _create_groups(self, workloads: Sequence[Workload], choices: Sequence[SchedulerChoice] = ()) -> None:
         """Creates all control groups at once, on the first call with workloads that need any.

@@ -154,7 +154,7 @@ impl Worker<'_> {
         }
     }
 
-    /// How long this process has waited for a processor so far. A replay that shares processors with others is told
+    /// How long this process has waited for a processor so far. A replay that shares processors with others learns
     /// of a completion late, and a recorded think time has the program's own wait in it already.
     #[inline]
     pub fn run_delay_ns(&self) -> u64 {
