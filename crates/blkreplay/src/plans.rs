@@ -74,8 +74,12 @@ impl Context<'_> {
         (first_signal, dependencies): (u32, &[Dependency]),
     ) -> TaskPlan {
         let own = &self.completions[number as usize];
-        let mut plan = TaskPlan { thinks_in_turn: !self.recorded.open, ..TaskPlan::default() };
-        let mut queued_ns = 0;
+        let mut plan = TaskPlan {
+            thinks_in_turn: !self.recorded.open,
+            knows_submissions: !self.recorded.open && self.recorded.knows_submissions,
+            ..TaskPlan::default()
+        };
+        let mut submitted_ns = 0;
         let mut dependencies = (first_signal..).zip(dependencies).peekable();
         // When the others that it waits for had completed.
         let mut released_ns = 0;
@@ -91,8 +95,8 @@ impl Context<'_> {
             let waits_for = if self.recorded.open { 0 } else { own.until(io.queued_ns) };
             let mut from_ns = own.time_ns(waits_for).unwrap_or(0).max(released_ns);
             if plan.thinks_in_turn {
-                from_ns = from_ns.max(queued_ns);
-                queued_ns = io.queued_ns;
+                from_ns = from_ns.max(submitted_ns);
+                submitted_ns = io.submitted_ns;
             }
             let priority = priority(io.ioprio);
             plan.ios.push(ReplayIo {

@@ -10,6 +10,7 @@ use blksim::workload::generator::{Generator, Step};
 use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
 
+use super::io_log::IoLog;
 use super::{CloneSlots, Target, aio, identity, synchronous, words};
 use crate::clock;
 use crate::failure::Failure;
@@ -87,6 +88,8 @@ pub struct Worker<'a> {
     pub record: JobRecord,
     pub timing: Timing,
     slots: Option<CloneSlots>,
+    /// Its I/Os, if the run is recorded.
+    ios: Option<IoLog>,
     shared: SharedMemory,
     /// Its number, if another job's end may end it.
     may_be_terminated: Option<u32>,
@@ -112,6 +115,22 @@ impl Worker<'_> {
         let Some(device) = self.timing.device else { return clock::now_ns() };
         let stamped_ns = self.shared.device_now_ns.load(SeqCst);
         before_ns.max(stamped_ns).max(device.unseen_ns().unwrap_or(0))
+    }
+
+    /// Takes note of an I/O that it asks for now.
+    #[inline]
+    pub fn asked(&mut self, direction: Direction, offset: u64, bytes: u32, now_ns: u64) {
+        if let Some(ios) = &mut self.ios {
+            ios.add(direction, offset, bytes, now_ns);
+        }
+    }
+
+    /// Takes note that it has submitted all I/Os that it asked for.
+    #[inline]
+    pub fn went_on(&mut self, now_ns: u64) {
+        if let Some(ios) = &mut self.ios {
+            ios.submitted(now_ns);
+        }
     }
 
     /// Takes note of an I/O that is to be submitted; gives its index if it is a recorded one, and whether
@@ -180,6 +199,7 @@ pub fn run_clone(
         record: JobRecord::new(&job.name, 1),
         timing: clone.timing,
         slots: None,
+        ios: shared.commands().is_kept().then(IoLog::default),
         shared,
         may_be_terminated: (clone.order.exitall || clone.beside_command).then_some(clone.number),
     };
@@ -205,6 +225,9 @@ pub fn run_clone(
             let mut slots = CloneSlots::new(plan, 0);
             slots.close(&mut worker.record);
             slots.leave(clone.number)?;
+        }
+        if let Some(ios) = worker.ios.take() {
+            ios.leave(clone.number)?;
         }
         words::leave(RECORD, clone.number, worker.record.words())?;
         shared.clone_ended(clone, 0);
@@ -236,6 +259,9 @@ pub fn run_clone(
         }
         slots.leave(clone.number)?;
         worker.record = slots.whole(&worker.record);
+    }
+    if let Some(ios) = worker.ios.take() {
+        ios.leave(clone.number)?;
     }
     words::leave(RECORD, clone.number, worker.record.words())?;
     shared.clone_ended(clone, end_ns);

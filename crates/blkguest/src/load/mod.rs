@@ -2,12 +2,14 @@
 
 mod aio;
 pub mod identity;
+mod io_log;
 mod job_process;
 mod slots;
 mod synchronous;
 mod target;
 mod words;
 
+pub use io_log::{AskedIo, collect_ios};
 pub use job_process::{JobProcess, Timing, collect_record, run_clone};
 pub use slots::{CloneSlots, collect_slots, empty_slots};
 pub use target::Target;

@@ -32,8 +32,10 @@ pub struct Cursor {
     start_ns: u64,
     /// The time that the task itself takes between a completion and its next I/O.
     path_ns: u64,
-    /// When it handed out the last I/O.
+    /// When it handed out the last I/O, or if that is to count, when it had submitted it.
     issued_ns: u64,
+    /// The last I/O is handed out, and the task has not come back since.
+    submits: bool,
     /// I/Os that were handed out, and those of them that were submitted.
     next: usize,
     submitted: u32,
@@ -57,6 +59,7 @@ impl Cursor {
             start_ns: 0,
             path_ns: 0,
             issued_ns: 0,
+            submits: false,
             next: 0,
             submitted: 0,
             completed_ns,
@@ -92,6 +95,10 @@ impl Cursor {
     /// The task's turn at this time. An I/O that it issues counts as handed out.
     #[inline]
     pub fn turn(&mut self, now_ns: u64) -> Turn {
+        if std::mem::take(&mut self.submits) && now_ns.saturating_sub(self.issued_ns) > self.path_ns
+        {
+            self.issued_ns = now_ns;
+        }
         let Some(io) = self.plan.ios.get(self.next) else { return Turn::Finished };
         if io.waits_for as usize > self.contiguous {
             return Turn::AwaitCompletion;
@@ -119,6 +126,8 @@ impl Cursor {
             return Turn::Until(due_ns);
         }
         self.issued_ns = now_ns;
+        // On a real processor, a call takes time also if the task does not sleep in it.
+        self.submits = self.plan.knows_submissions;
         self.next += 1;
         Turn::Issue(*io)
     }
