@@ -148,7 +148,7 @@ def record_simulation(path: Path, device: str, text: str, scheduler: str, runtim
                 int(row["sector"]),
                 int(row["sectors"]),
                 queued_ns,
-                int(row["arrive_ns"]),
+                None,
                 int(row["complete_ns"]),
             )
             for queued_ns, row in _queued(result.timeline)
@@ -167,8 +167,8 @@ class Io(NamedTuple):
     sector: int
     sectors: int
     queued_ns: int
-    submitted_ns: int
-    """When it had a tag, and its task could go on."""
+    submitted_ns: int | None
+    """When it had a tag, and its task could go on; None if that is not known, as in timelines."""
     completed_ns: int
 
 
@@ -178,7 +178,8 @@ def _write(path: Path, ios: Iterable[Io]) -> None:
     for io in ios:
         place = f"{'WS' if io.is_write else 'R'} {io.sector} + {io.sectors}"
         events.append((io.queued_ns, 1, io.task, "Q", f"{place} [{io.job}]"))
-        events.append((io.submitted_ns, 2, io.task, "I", f"{place} [{io.job}]"))
+        if io.submitted_ns is not None:
+            events.append((io.submitted_ns, 2, io.task, "I", f"{place} [{io.job}]"))
         events.append((io.completed_ns, 0, io.task, "C", f"{place} [0]"))
     # Of one moment, completions come first, then tasks in the order in which they start.
     events.sort(key=lambda event: event[:3])

@@ -92,7 +92,8 @@ impl Cursor {
         &self.signals
     }
 
-    /// The task's turn at this time. An I/O that it issues counts as handed out.
+    /// The task's turn at this time. An I/O that it issues counts as handed out; the turn after it comes once that is
+    /// submitted, so that the task has slept for a tag if it had to.
     #[inline]
     pub fn turn(&mut self, now_ns: u64) -> Turn {
         if std::mem::take(&mut self.submits) && now_ns.saturating_sub(self.issued_ns) > self.path_ns
