@@ -80,9 +80,24 @@ fn sleep_for_a_tag(known: bool) -> TaskPlan {
     recording.plans().remove(0)
 }
 
+fn thinks(plan: &TaskPlan) -> Vec<u64> {
+    plan.ios.iter().map(|io| io.think_ns).collect()
+}
+
+#[test]
+fn a_plug_holds_nobody_up() {
+    let mut recording = Recording::default();
+    for queued_ns in [0, 10, 20, 100] {
+        let times = (queued_ns, Some(queued_ns + 1000));
+        let io = recording.io(1, Operation::Write, queued_ns * 8, 4096, times);
+        // The first three are inserted when the last of them is there.
+        io.inserted = Moment::at(queued_ns.max(30));
+    }
+    assert_eq!(thinks(&recording.plans()[0]), [0, 10, 10, 70]);
+}
+
 #[test]
 fn sleeping_for_a_tag_is_no_thinking() {
-    let thinks = |plan: &TaskPlan| plan.ios.iter().map(|io| io.think_ns).collect::<Vec<_>>();
     let plan = sleep_for_a_tag(true);
     assert_eq!(thinks(&plan), [0, 100, 20]);
     assert_eq!(thinks(&sleep_for_a_tag(false)), [0, 100, 420]);
