@@ -1,7 +1,7 @@
 """Loads, recordings of them, and the figures of a run, for the programs about replays.
 
-Simulations are recorded from their timelines, disks by ``blklab record`` (root). A recording has all that
-reaches the disk, and so has its replay: nothing else may use the disk meanwhile.
+Simulations are recorded from their timelines, guests by their own program, disks by ``blklab record`` (root).
+A recording has all that reaches the disk, and so has its replay: nothing else may use the disk meanwhile.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import blklab
 from blklab.backends import backend_for
-from blklab.backends.protocol import SessionOptions
+from blklab.backends.protocol import Session, SessionOptions
+from blklab.backends.uml_session import UmlSession
 from blklab.quantities.units import parse_duration_ns
 from blklab.recordings.trace import NEVER, Trace, read_trace
 from blklab.records.samples import JobSample, LatencyHistogram
@@ -146,13 +147,49 @@ def record_simulation(path: Path, device: str, text: str, scheduler: str, runtim
     """
     result = blklab.simulate(device, text, scheduler=scheduler, runtime=runtime, timeline=True)
     names = [job.name for job in result.jobs]
+    _write(
+        path,
+        (
+            Io(
+                names[row["job"]],
+                int(row["task"]),
+                row["operation"] == WRITE,
+                int(row["sector"]),
+                int(row["sectors"]),
+                queued_ns,
+                None,
+                int(row["complete_ns"]),
+            )
+            for queued_ns, row in _queued(result.timeline)
+            if row["operation"] in (READ, WRITE)
+        ),
+    )
+    return Figures.of_timeline(result.timeline)
+
+
+class Io(NamedTuple):
+    """A recorded read or write."""
+
+    job: str
+    task: int
+    is_write: bool
+    sector: int
+    sectors: int
+    queued_ns: int
+    submitted_ns: int | None
+    """When it had a tag, and its task could go on; None if that is not known, as in timelines."""
+    completed_ns: int
+
+
+def _write(path: Path, ios: Iterable[Io]) -> None:
+    """Writes I/Os, each task's in its order, as blkparse would print them."""
     events: list[tuple[int, int, int, str, str]] = []
-    for queued_ns, row in _queued(result.timeline):
-        if row["operation"] in (READ, WRITE):
-            task = int(row["task"])
-            place = f"{'R' if row['operation'] == READ else 'WS'} {row['sector']} + {row['sectors']}"
-            events.append((queued_ns, 1, task, "Q", f"{place} [{names[row['job']]}]"))
-            events.append((int(row["complete_ns"]), 0, task, "C", f"{place} [0]"))
+    for io in ios:
+        place = f"{'WS' if io.is_write else 'R'} {io.sector} + {io.sectors}"
+        events.append((io.queued_ns, 1, io.task, "Q", f"{place} [{io.job}]"))
+        if io.submitted_ns is not None:
+            events.append((io.submitted_ns, 2, io.task, "I", f"{place} [{io.job}]"))
+        events.append((io.completed_ns, 0, io.task, "C", f"{place} [0]"))
     # Of one moment, completions come first, then tasks in the order in which they start.
     events.sort(key=lambda event: event[:3])
     lines = [
@@ -160,7 +197,6 @@ def record_simulation(path: Path, device: str, text: str, scheduler: str, runtim
         for number, (at_ns, _, task, action, rest) in enumerate(events)
     ]
     path.write_text("".join(lines))
-    return Figures.of_timeline(result.timeline)
 
 
 def _queued(timeline: Timeline | None) -> Iterator[tuple[int, np.void]]:
@@ -184,7 +220,7 @@ def _queued(timeline: Timeline | None) -> Iterator[tuple[int, np.void]]:
 def measured(
     target: str, workload: Workload, scheduler: str, runtime: str | None, recording: Path | None = None
 ) -> Figures:
-    """Makes one run in a guest or on a disk, and records the disk meanwhile if a file is given.
+    """Makes one run on a disk, and records the disk meanwhile if a file is given.
 
     A recorded run has the figures of its recording, so that programs and loads have the same.
     """
@@ -202,22 +238,11 @@ def runs_on(
     main_tasks: bool = False,
 ) -> Iterator[Callable[[Workload, Path | None], Figures]]:
     """A session in which the workloads have their files, and its function that runs as `measured` does."""
-    choice = parse_scheduler_choice(scheduler)
-    runtime_ns = None if runtime is None else parse_duration_ns(runtime)
-    parsed = parse_target(target)
-    options = SessionOptions(
-        run_id=f"fidelity-{os.getpid()}", kernels=(None,), arrangement="fixed", runtime_ns=runtime_ns
-    )
-    with backend_for(parsed).open(parsed, options) as session:
-        session.check([choice], workloads)
-        session.prepare(workloads, lambda text: sys.stderr.write(text + "\n"))
+    with _session(target, workloads, scheduler, runtime) as (session, cell_of):
 
         def measured_run(workload: Workload, recording: Path | None) -> Figures:
-            key = CellKey(
-                block=0, sequence=0, position=0, workload=workload.name, scheduler=choice.label, seed=1
-            )
             with nullcontext() if recording is None else recorded(target, recording):
-                sample = session.run(Cell(key, choice, workload))
+                sample = session.run(cell_of(workload))
             if sample.status != "ok":
                 raise SystemExit(sample.error)
             if recording is None:
@@ -225,6 +250,59 @@ def runs_on(
             return Figures.of_recording(recording, of_replay=workload.replays, main_tasks=main_tasks)
 
         yield measured_run
+
+
+def record_guest(path: Path, target: str, workload: Workload, scheduler: str, runtime: str | None) -> Figures:
+    """Makes one run in a guest and writes what it queued as blkparse would print it.
+
+    Returns:
+        The run's figures, from the queueing of an I/O to its completion by the disk.
+    """
+    with _session(target, [workload], scheduler, runtime) as (session, cell_of):
+        if not isinstance(session, UmlSession):
+            raise SystemExit(f"{target} is no guest")
+        sample, ios = session.run_recorded(cell_of(workload))
+    names = [job.name for job in sample.jobs]
+    _write(
+        path,
+        (
+            Io(
+                names[io.job],
+                io.process,
+                io.is_write,
+                io.offset // SECTOR_BYTES,
+                io.bytes // SECTOR_BYTES,
+                io.queued_ns,
+                io.submitted_ns,
+                io.completed_ns,
+            )
+            for io in ios
+        ),
+    )
+    columns = [(io.bytes, io.queued_ns, io.completed_ns) for io in ios]
+    return Figures._of_ios(*np.array(columns, dtype=np.uint64).T)
+
+
+@contextmanager
+def _session(
+    target: str, workloads: Sequence[Workload], scheduler: str, runtime: str | None
+) -> Iterator[tuple[Session, Callable[[Workload], Cell]]]:
+    """A session in which the workloads have their files, and the cell of each of them."""
+    choice = parse_scheduler_choice(scheduler)
+    runtime_ns = None if runtime is None else parse_duration_ns(runtime)
+    parsed = parse_target(target)
+    options = SessionOptions(
+        run_id=f"fidelity-{os.getpid()}", kernels=(None,), arrangement="fixed", runtime_ns=runtime_ns
+    )
+
+    def cell_of(workload: Workload) -> Cell:
+        key = CellKey(block=0, sequence=0, position=0, workload=workload.name, scheduler=choice.label, seed=1)
+        return Cell(key, choice, workload)
+
+    with backend_for(parsed).open(parsed, options) as session:
+        session.check([choice], workloads)
+        session.prepare(workloads, lambda _: None)
+        yield session, cell_of
 
 
 @contextmanager

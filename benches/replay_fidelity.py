@@ -1,14 +1,13 @@
 """Records loads, replays each under the scheduler that it was recorded under, and compares the two runs.
 
 ``python benches/replay_fidelity.py sim:nvme-tlc`` and ``uml:hdd-7200`` need no root. Simulations are recorded
-from their timelines. A guest has no recorder, so a guest's runs are compared with replays, in a guest, of the
-recording of the same load in the simulator. On a directory (as root) fio or a program makes the load, and
-``blklab record`` records it and its replay; as disks drift, that is done ``--rounds`` times, and medians are
-compared. In each round the load runs twice, so a second row compares it with itself: so far the disk's own
-drift takes two runs apart.
+from their timelines, guests by their own program. On a directory (as root) fio or a program makes the load,
+and ``blklab record`` records it and its replay; as disks drift, that is done ``--rounds`` times, and medians
+are compared. In each round the load runs twice, so a second row compares it with itself: so far the disk's
+own drift takes two runs apart.
 
-Figures are those of the block layer, from the queueing of an I/O to its completion; guests have only those of
-the program. Of fio's loads on a disk only the jobs count, and not what starts them.
+Figures are those of the block layer, from the queueing of an I/O to its completion. Of fio's loads on a disk
+only the jobs count, and not what starts them.
 
 Right is a replay whose throughput and mean latency are within 5 %, and whose p99 is within 15 %.
 """
@@ -29,7 +28,7 @@ from recorded_loads import (
     Figures,
     is_model,
     load_without_ramp,
-    measured,
+    record_guest,
     record_simulation,
     runs_on,
 )
@@ -112,13 +111,14 @@ def _on_model(
     options: argparse.Namespace, scheme: str, device: str, load: str, scheduler: str, recording: Path
 ) -> tuple[Figures, Figures]:
     plain = load_without_ramp(load)
-    simulated = record_simulation(recording, device, plain.text, scheduler, options.runtime)
+    if scheme == "uml":
+        run = record_guest(recording, options.target, plain, scheduler, options.runtime)
+        again = load_workload(f"trace:{recording},scale-to=recorded")
+        return run, record_guest(recording, options.target, again, scheduler, None)
+    run = record_simulation(recording, device, plain.text, scheduler, options.runtime)
     again = load_workload(f"trace:{recording},scale-to=recorded")
-    if scheme == "sim":
-        replay = blklab.simulate(device, again.text, scheduler=scheduler, timeline=True)
-        return simulated, Figures.of_timeline(replay.timeline)
-    run = measured(options.target, plain, scheduler, options.runtime)
-    return run, measured(options.target, again, scheduler, None)
+    replay = blklab.simulate(device, again.text, scheduler=scheduler, timeline=True)
+    return run, Figures.of_timeline(replay.timeline)
 
 
 def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Path) -> Row:

@@ -4,10 +4,10 @@
     python benches/replay_verdicts.py TARGET --a-against-a 20
 
 TARGET is ``sim:DEVICE``, ``uml:DEVICE`` or a directory (root; programs only there). A load is recorded
-under the first scheduler; in guests, which have no recorder, the simulator's recording is taken. Then one
-comparison runs the load and one replays the recording, under all schedulers, and a row for each pair of
-schedulers says how many times as fast the second is as the first, and whether that is settled. Speed is
-throughput; of a program and of a replay it is one over the time.
+under the first scheduler, on models while computing takes no time. Then one comparison runs the load and one
+replays the recording, under all schedulers, and a row for each pair of schedulers says how many times as fast
+the second is as the first, and whether that is settled. Speed is throughput; of a program and of a replay it
+is one over the time.
 
 A replay contradicts if it settles that the other scheduler is faster. Its effect is right if its ratio of
 speeds is within 20 % of the load's. ``--a-against-a`` replays under the first scheduler with two labels:
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from recorded_loads import is_model, load_without_ramp, measured, record_simulation
+from recorded_loads import is_model, load_without_ramp, measured, record_guest, record_simulation
 
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.verdict import Analysis, analyse
@@ -147,8 +147,11 @@ class Bench:
         recording = self._folder / f"{load}.blkrecord"
         workload = load_without_ramp(load)
         if self._on_model:
-            device = given.target.partition(":")[2]
-            record_simulation(recording, device, workload.text, scheduler, given.runtime)
+            scheme, _, device = given.target.partition(":")
+            if scheme == "uml":
+                record_guest(recording, given.target, workload, scheduler, given.runtime)
+            else:
+                record_simulation(recording, device, workload.text, scheduler, given.runtime)
             return f"trace:{recording},scale-to=recorded"
         measured(given.target, workload, scheduler, None if load in PROGRAMS else given.runtime, recording)
         return f"trace:{recording}"

@@ -1,10 +1,12 @@
-"""Recordings of simulations, as blkparse would print them."""
+"""Recordings of simulations and guests, as blkparse would print them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import blklab
+from blklab.guests.recorded_ios import RecordedIo
 from blklab.simulator.timeline import READ, WRITE
 
 DEVICE = "8,0"
@@ -26,6 +28,22 @@ def record_simulation(path: Path, device: str, jobs: str, scheduler: str) -> blk
         events.append((completed, 0, int(row["task"]), "C", f"{place} [0]"))
     path.write_text("".join(line(number, *event) for number, event in enumerate(sorted(events))))
     return timeline
+
+
+def write_guest_recording(path: Path, ios: Sequence[RecordedIo], jobs: Sequence[str]) -> None:
+    """Writes what a guest has recorded of jobs with these names."""
+    events = []
+    for order, io in enumerate(ios):
+        place = f"{'WS' if io.is_write else 'R'} {io.offset // 512} + {io.bytes // 512}"
+        events.append((io.queued_ns, 1, order, io.process, "Q", f"{place} [{jobs[io.job]}]"))
+        events.append((io.submitted_ns, 2, order, io.process, "I", f"{place} [{jobs[io.job]}]"))
+        events.append((io.completed_ns, 0, order, io.process, "C", f"{place} [0]"))
+    path.write_text(
+        "".join(
+            line(number, at_ns, kind, task, action, rest)
+            for number, (at_ns, kind, _, task, action, rest) in enumerate(sorted(events))
+        )
+    )
 
 
 def line(number: int, at_ns: int, _: int, task: int, action: str, rest: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
-from blklab.backends.protocol import SessionOptions
+from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml import BACKEND
+from blklab.backends.uml_session import UmlSession
+from blklab.guests.recorded_ios import RecordedIo
 from blklab.records.samples import DirectionSample, RunSample
 from blklab.spec.guest import GuestOptions
 from blklab.spec.plan import Cell, CellKey
@@ -26,23 +29,39 @@ def measure(
     precondition: bool = False,
 ) -> RunSample:
     """Boots a guest for one run; it must not fail."""
-    choice = parse_scheduler_choice(scheduler)
-    workload = parse_workload(jobs, name="jobs", source="jobs.fio")
-    key = CellKey(block=0, sequence=0, position=0, workload="jobs", scheduler=choice.label, seed=seed)
     options = SessionOptions(
         run_id="test",
         queue=dict(queue or {}),
         cgroups={name: dict(settings) for name, settings in (cgroups or {}).items()},
-        kernels=(choice.kernel,),
+        kernels=(parse_scheduler_choice(scheduler).kernel,),
         guest=guest or GuestOptions(),
         precondition=precondition,
         arrangement="fixed",
     )
-    with BACKEND.open(parse_target(target), options) as session:
-        session.check([choice], [workload])
-        sample = session.run(Cell(key, choice, workload))
+    with _session(target, jobs, scheduler, options, seed) as (session, cell):
+        sample = session.run(cell)
     assert sample.status == "ok", sample.error
     return sample
+
+
+def record(target: str, jobs: str, scheduler: str) -> tuple[RunSample, list[RecordedIo]]:
+    """Boots a guest for one run, and records each I/O."""
+    options = SessionOptions(run_id="test", kernels=(None,), arrangement="fixed")
+    with _session(target, jobs, scheduler, options, 1) as (session, cell):
+        assert isinstance(session, UmlSession)
+        return session.run_recorded(cell)
+
+
+@contextmanager
+def _session(
+    target: str, jobs: str, scheduler: str, options: SessionOptions, seed: int
+) -> Iterator[tuple[Session, Cell]]:
+    choice = parse_scheduler_choice(scheduler)
+    workload = parse_workload(jobs, name="jobs", source="jobs.fio")
+    key = CellKey(block=0, sequence=0, position=0, workload="jobs", scheduler=choice.label, seed=seed)
+    with BACKEND.open(parse_target(target), options) as session:
+        session.check([choice], [workload])
+        yield session, Cell(key, choice, workload)
 
 
 def only(sample: RunSample) -> DirectionSample:

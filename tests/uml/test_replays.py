@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import blklab
+from blklab.errors import BlklabError
 from blklab.records.samples import JobSample
 from blklab.spec.workloads import load_workload
-from recorded_simulation import line, record_simulation
+from recorded_simulation import line, record_simulation, write_guest_recording
 
-from .guest_runs import measure
+from .guest_runs import measure, record
 
 pytestmark = pytest.mark.usefixtures("real_guest")
 
@@ -56,6 +58,68 @@ def test_a_recorded_simulation_replays_to_the_same_bits(scheduler: str, tmp_path
         {key: one for key, (_, one) in latencies(jobs).items()} for jobs in (sample.jobs, recorded.run.jobs)
     ]
     assert bins[0] == bins[1]
+
+
+BESIDE = """
+[global]
+direct=1
+number_ios=60
+
+[reader]
+rw=randread
+size=256m
+
+[writers]
+rw=write
+bs=256k
+ioengine=libaio
+iodepth=16
+numjobs=2
+offset=256m
+offset_increment=128m
+size=128m
+"""
+"""More I/Os than tags, so that tasks sleep for them."""
+STREAMS = """
+[readers]
+rw=read
+bs=128k
+direct=1
+size=8m
+offset_increment=64m
+numjobs=4
+"""
+DEEP = "[writer]\nrw=randwrite\ndirect=1\nioengine=libaio\niodepth=32\nsize=256m\nnumber_ios=200\n"
+
+
+@pytest.mark.parametrize("jobs", [BESIDE, STREAMS, DEEP])
+@pytest.mark.parametrize("scheduler", ["none", "bfq"])
+def test_a_recorded_guest_replays_to_the_same_bits(scheduler: str, jobs: str, tmp_path: Path) -> None:
+    path = tmp_path / "recorded.txt"
+    sample, ios = record("uml:hdd-7200", jobs, scheduler)
+    write_guest_recording(path, ios, [job.name for job in sample.jobs])
+    workload = load_workload(f"trace:{path},scale-to=recorded")
+    _, again = record("uml:hdd-7200", workload.text, scheduler)
+    # A replay is asynchronous, so it also knows when a reader had a tag.
+    assert [replace(io, submitted_ns=0) for io in again] == [replace(io, submitted_ns=0) for io in ios]
+
+
+def test_a_recording_has_what_the_jobs_count() -> None:
+    jobs = "[a]\nrw=randrw\nbs=4k\ndirect=1\nsize=1m\nnumber_ios=50\n"
+    sample, ios = record("uml:fixed,latency=300us,depth=4", jobs, "none")
+    (job,) = sample.jobs
+    counted = {str(one.direction): one for one in job.data_directions()}
+    for direction, is_write in (("read", False), ("write", True)):
+        own = [io for io in ios if io.is_write == is_write]
+        assert len(own) == counted[direction].ios > 0
+        # One at a time: the program knows of a completion at once.
+        assert {io.completed_ns - io.queued_ns for io in own} == {300_000}
+        assert counted[direction].latency.mean_ns == 300_000
+
+
+def test_only_direct_io_is_recorded() -> None:
+    with pytest.raises(BlklabError, match="direct I/O"):
+        record("uml:fixed,latency=300us", "[a]\nrw=read\nsize=1m\n", "none")
 
 
 def test_tasks_wait_for_each_other_as_in_the_simulator(tmp_path: Path) -> None:

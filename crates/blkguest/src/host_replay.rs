@@ -118,7 +118,7 @@ pub fn run(request: &Path) -> Result<Value, Failure> {
     }
     let clones_of_jobs: Vec<u32> = file.jobs.iter().map(|job| job.numjobs).collect();
     let shared =
-        SharedMemory::new(&clones_of_phases, &clones_of_jobs, &[], nr_signals(&file.jobs))?;
+        SharedMemory::new(&clones_of_phases, &clones_of_jobs, &[], nr_signals(&file.jobs), 0)?;
     let outcome = replay(&request, &file, &order, shared);
     // The first failure is the cause; this process's own error is its consequence.
     match (shared.failure(), outcome) {

@@ -81,6 +81,8 @@ pub struct Options {
     pub generator: Load,
     pub filesystem: Option<FilesystemKind>,
     pub time: TimeKind,
+    /// Whether the answer has each I/O with its times.
+    pub recording: bool,
 }
 
 /// A request, resolved as far as possible without a kernel.
@@ -238,6 +240,20 @@ impl Request {
                 return wrong("stonewall", message);
             }
         }
+        if self.options.recording {
+            let served = self.options.driver != Driver::NullBlk && self.array.is_none();
+            let bare = self.options.filesystem.is_none() && self.command.is_none();
+            let own = self.options.generator == Load::Blkguest;
+            if !(served && bare && own && self.jobs.iter().all(|job| job.direct)) {
+                let message = "a guest records direct I/O of its own load on one bare disk that its program serves";
+                return wrong("recording", message.to_owned());
+            }
+            // With costs, its program learns of a completion after the disk.
+            if self.setup.costly_processors().is_some() {
+                let message = "a guest records only where computing takes no time";
+                return wrong("recording", message.to_owned());
+            }
+        }
         if self.turns.is_some() && self.options.generator == Load::Fio {
             return wrong("switchback", "fio does not record its I/O by slot".to_owned());
         }
@@ -329,6 +345,24 @@ mod tests {
         )
         .unwrap_err();
         assert!(failure.to_string().contains("null_blk"), "{failure}");
+    }
+
+    #[test]
+    fn a_recording_is_of_direct_io_on_a_bare_disk() {
+        let text = request(r#""recording": true"#);
+        let direct = text.replace("[a]", "[global]\\ndirect=1\\n[a]");
+        assert!(Request::parse(&direct).unwrap().options.recording);
+        let others = [
+            "",
+            r#", "driver": "null_blk""#,
+            r#", "filesystem": "ext4""#,
+            r#", "generator": "fio""#,
+        ];
+        for (jobs, more) in [&text, &direct, &direct, &direct].into_iter().zip(others) {
+            let text = jobs.replace("true}", &format!("true{more}}}"));
+            let failure = Request::parse(&text).unwrap_err();
+            assert!(failure.to_string().contains("a guest records"), "{failure}");
+        }
     }
 
     #[test]

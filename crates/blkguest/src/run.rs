@@ -19,6 +19,7 @@ use crate::cgroups::{self, Groups};
 use crate::changes::{self, Subjects};
 use crate::clock;
 use crate::command;
+use crate::command_log::MAX_COMMANDS;
 use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::filesystem::{self, Filesystem};
@@ -29,6 +30,7 @@ use crate::process;
 use crate::processor_time;
 use crate::progress;
 use crate::queue;
+use crate::recording;
 use crate::request::{Load, Request, TimeKind};
 use crate::shared_memory::SharedMemory;
 use crate::switchback;
@@ -54,8 +56,10 @@ pub fn run(request: &Request) -> Result<Value, Failure> {
     let clones_of_jobs: Vec<u32> = request.jobs.iter().map(|job| job.numjobs).collect();
     let flows: Vec<u64> =
         flow_ids(&request.jobs).iter().map(|id| flow_weight(&request.jobs, *id)).collect();
+    let nr_commands = if request.options.recording { MAX_COMMANDS } else { 0 };
+    let nr_signals = nr_signals(&request.jobs);
     let shared =
-        SharedMemory::new(&clones_of_phases, &clones_of_jobs, &flows, nr_signals(&request.jobs))?;
+        SharedMemory::new(&clones_of_phases, &clones_of_jobs, &flows, nr_signals, nr_commands)?;
     let outcome = run_on(request, &order, shared);
     // The first failure is the cause; this process's own error is its consequence.
     match (shared.failure(), outcome) {
@@ -106,7 +110,7 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
             switchback::take_turns(request, turns, disks, shared)
         })?;
     }
-    let (records, slots, fio_exit_code) = match request.options.generator {
+    let (ran, fio_exit_code) = match request.options.generator {
         Load::Blkguest => {
             let subjects = request.changes.as_ref().map(|_| Subjects {
                 request,
@@ -116,14 +120,13 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
             });
             let grounds =
                 Grounds { disks, disk: &disk, served: &served, machine: &machine, subjects };
-            let (records, slots) = run_clones(request, order, grounds, shared)?;
-            (records, slots, None)
+            (run_clones(request, order, grounds, shared)?, None)
         }
         Load::Fio => {
             if let Some(table) = setup.costly_processors() {
                 processor_time::begin(table)?;
             }
-            (Vec::new(), Vec::new(), Some(fio::run(&disk, shared)?))
+            (Ran::default(), Some(fio::run(&disk, shared)?))
         }
     };
     let processors = setup.costly_processors().map(|_| processor_time::figures()).transpose()?;
@@ -136,7 +139,7 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
         first_tag,
         memory_bytes,
         machine,
-        records,
+        records: ran.records,
         fio_exit_code,
         before,
         after: Counters::read_all(disks)?,
@@ -146,14 +149,17 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
         answer["engine"]["processors"] = processors;
     }
     if request.turns.is_some() {
-        answer["slots"] = switchback::answer(&slots)?;
+        answer["slots"] = switchback::answer(&ran.slots)?;
     }
     if request.changes.is_some() {
         answer["changes_made_ns"] = changes::answer()?;
-        answer["phases"] = blksim_json::phases(&slots);
+        answer["phases"] = blksim_json::phases(&ran.slots);
     }
     if request.command.is_some() {
         answer["command"] = command::answer()?;
+    }
+    if let Some(recording) = ran.recording {
+        answer["recording"] = recording;
     }
     Ok(answer)
 }
@@ -169,13 +175,24 @@ struct Grounds<'a> {
     subjects: Option<Subjects<'a>>,
 }
 
-/// Runs all clones; returns the jobs' records, and those of each slot.
+/// The outcome of all clones.
+#[derive(Debug, Default)]
+struct Ran {
+    /// Of the jobs.
+    records: Vec<JobRecord>,
+    /// Of the jobs in each slot.
+    slots: Vec<SlotRecord>,
+    /// Their I/Os, if the request asks for them.
+    recording: Option<Value>,
+}
+
+/// Runs all clones.
 fn run_clones(
     request: &Request,
     order: &JobOrder,
     grounds: Grounds,
     shared: SharedMemory,
-) -> Result<(Vec<JobRecord>, Vec<SlotRecord>), Failure> {
+) -> Result<Ran, Failure> {
     let setup = &request.setup;
     let Grounds { disks, disk, served, machine, subjects } = grounds;
     let virtual_time = request.options.time == TimeKind::Virtual;
@@ -261,7 +278,12 @@ fn run_clones(
             load::collect_slots(clone.number, job, &mut slots)?;
         }
     }
-    Ok((records, slots))
+    let recording = if request.options.recording {
+        Some(recording::answer(&clones, shared.start_ns.load(SeqCst), shared)?)
+    } else {
+        None
+    };
+    Ok(Ran { records, slots, recording })
 }
 
 /// Sets the limits of dirty data in the page cache, and its age.

@@ -6,6 +6,7 @@ use blksim::block::request::Operation;
 use blksim::devices::AnyDevice;
 use blksim::devices::device::{Command, Device, Runner};
 
+use crate::command_log::CommandLog;
 use crate::shared_memory::{DeviceStats, SharedMemory};
 
 /// A device model at work.
@@ -14,13 +15,23 @@ pub struct ServedModel {
     pub runner: Runner<AnyDevice>,
     stats: &'static DeviceStats,
     in_flight: u32,
+    log: CommandLog,
+    /// By tag, with the time of arrival; kept for the log.
+    arrived: Vec<Option<(Command, u64)>>,
 }
 
 impl ServedModel {
     /// The model of the disk with this number.
     pub fn new(number: u32, device: AnyDevice, shared: SharedMemory) -> Self {
         let stats = &shared.page().stats[number as usize];
-        Self { runner: Runner::new(device), stats, in_flight: 0 }
+        let depth = device.facts().queue_depth as usize;
+        Self {
+            runner: Runner::new(device),
+            stats,
+            in_flight: 0,
+            log: shared.commands(),
+            arrived: vec![None; depth],
+        }
     }
 
     /// Counts an arrived command and submits it.
@@ -32,12 +43,21 @@ impl ServedModel {
         };
         counter.fetch_add(1, SeqCst);
         self.in_flight += 1;
+        if self.log.is_kept() {
+            self.arrived[command.id as usize] = Some((command, now_ns));
+        }
         self.runner.submit(now_ns, command);
     }
 
-    /// Handles the model's completion of a command.
-    pub fn done(&mut self) {
+    /// Handles the model's completion of a tag's command.
+    pub fn done(&mut self, tag: u32, now_ns: u64) {
         self.in_flight -= 1;
+        if !self.log.is_kept() {
+            return;
+        }
+        if let Some((command, arrived_ns)) = self.arrived[tag as usize].take() {
+            self.log.add(&command, arrived_ns, now_ns);
+        }
     }
 
     /// Publishes the disk's counters.

@@ -1,5 +1,5 @@
 //! Memory shared by all processes of the guest: start time, phases, clones, flows, signals of replays, the
-//! device's time, the first failure.
+//! device's time and commands, the first failure.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use blksim::workload::flow::{FlowCounters, SharedFlow};
 use blksim::workload::replay::{SharedSignals, SignalState};
 
+use crate::command_log::{CommandLog, LoggedCommand};
 use crate::failure::{Failure, checked};
 use crate::load::JobProcess;
 
@@ -55,6 +56,8 @@ pub struct SharedPage {
     changes: AtomicU32,
     /// Set when the last scheduler of a switchback has had its turn.
     pub turns_taken: AtomicU32,
+    /// Commands that were logged.
+    nr_commands: AtomicU64,
     /// Per disk.
     pub stats: [DeviceStats; MAX_DISKS],
     failed: AtomicU32,
@@ -68,7 +71,7 @@ const BEGUN: u32 = 1;
 /// Another job's end ends it.
 const TERMINATED: u32 = 2;
 
-/// The shared memory: the page, then the flows, the signals, and counters for each phase, job and clone.
+/// The shared memory: the page, then the flows, the signals, the log of commands, and counters for each phase, job and clone.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedMemory {
     page: &'static SharedPage,
@@ -79,6 +82,7 @@ pub struct SharedMemory {
     eventfd: libc::c_int,
     flows: &'static [FlowCounters],
     signals: &'static [SignalState],
+    commands: &'static [LoggedCommand],
     left_in_phase: &'static [AtomicU32],
     left_in_job: &'static [AtomicU32],
     clones: &'static [AtomicU32],
@@ -97,26 +101,28 @@ impl SharedMemory {
     ///
     /// # Arguments
     ///
-    /// Clones of each phase and of each job, the weight of each flow, and the number of signals between
-    /// tasks of a replay.
+    /// Clones of each phase and of each job, the weight of each flow, the number of signals between tasks of
+    /// a replay, and of commands that are logged at most.
     pub fn new(
         clones_of_phases: &[u32],
         clones_of_jobs: &[u32],
         flow_weights: &[u64],
         nr_signals: usize,
+        nr_commands: usize,
     ) -> Result<Self, Failure> {
         let nr_clones = clones_of_jobs.iter().sum::<u32>() as usize;
         let nr_words = clones_of_phases.len() + clones_of_jobs.len() + nr_clones;
         let flows_bytes = size_of::<FlowCounters>() * flow_weights.len();
         let signals_bytes = size_of::<SignalState>() * nr_signals;
-        let eights = flows_bytes + signals_bytes;
+        let commands_bytes = size_of::<LoggedCommand>() * nr_commands;
+        let eights = flows_bytes + signals_bytes + commands_bytes;
         let bytes = size_of::<SharedPage>() + eights + size_of::<AtomicU32>() * nr_words;
         // SAFETY: a plain call.
         let eventfd = checked("making an eventfd", unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?;
         // SAFETY: a fresh anonymous mapping, never unmapped, zeroed by the kernel; zero is a
-        // valid value of every field. The flows and signals behind the page are aligned for u64, as
-        // the page's size is, and the words behind them for u32.
-        let (page, flows, signals, words) = unsafe {
+        // valid value of every field. The flows, signals and commands behind the page are aligned for
+        // u64, as the page's size is, and the words behind them for u32.
+        let (page, flows, signals, commands, words) = unsafe {
             let start = libc::mmap(
                 ptr::null_mut(),
                 bytes,
@@ -135,7 +141,11 @@ impl SharedMemory {
                 slice::from_raw_parts(behind.byte_add(eights).cast(), nr_words);
             let signals: &'static [SignalState] =
                 slice::from_raw_parts(behind.byte_add(flows_bytes).cast(), nr_signals);
-            (&*start.cast::<SharedPage>(), flows, signals, words)
+            let commands: &'static [LoggedCommand] = slice::from_raw_parts(
+                behind.byte_add(flows_bytes + signals_bytes).cast(),
+                nr_commands,
+            );
+            (&*start.cast::<SharedPage>(), flows, signals, commands, words)
         };
         let (left_in_phase, words) = words.split_at(clones_of_phases.len());
         let (left_in_job, clones) = words.split_at(clones_of_jobs.len());
@@ -146,7 +156,7 @@ impl SharedMemory {
         for (flow, weight) in flows.iter().zip(flow_weights) {
             flow.set_weight(*weight);
         }
-        Ok(Self { page, eventfd, flows, signals, left_in_phase, left_in_job, clones })
+        Ok(Self { page, eventfd, flows, signals, commands, left_in_phase, left_in_job, clones })
     }
 
     /// The fixed part, which lives as long as the guest.
@@ -162,6 +172,11 @@ impl SharedMemory {
     /// The signals between tasks of a replay.
     pub fn signals(&self) -> SharedSignals {
         SharedSignals::Mapped(self.signals)
+    }
+
+    /// The log of the disks' commands.
+    pub fn commands(&self) -> CommandLog {
+        CommandLog { places: self.commands, count: &self.page.nr_commands }
     }
 
     /// Records that a clone has ended, and ends those that `exitall` ends with it; the last clone of

@@ -74,8 +74,13 @@ impl Context<'_> {
         (first_signal, dependencies): (u32, &[Dependency]),
     ) -> TaskPlan {
         let own = &self.completions[number as usize];
-        let mut plan = TaskPlan { thinks_in_turn: !self.recorded.open, ..TaskPlan::default() };
-        let mut queued_ns = 0;
+        let mut plan = TaskPlan {
+            thinks_in_turn: !self.recorded.open,
+            knows_submissions: !self.recorded.open && self.recorded.knows_submissions,
+            ..TaskPlan::default()
+        };
+        // Of the I/O before.
+        let (mut queued_ns, mut submitted_ns) = (0, 0);
         let mut dependencies = (first_signal..).zip(dependencies).peekable();
         // When the others that it waits for had completed.
         let mut released_ns = 0;
@@ -91,8 +96,11 @@ impl Context<'_> {
             let waits_for = if self.recorded.open { 0 } else { own.until(io.queued_ns) };
             let mut from_ns = own.time_ns(waits_for).unwrap_or(0).max(released_ns);
             if plan.thinks_in_turn {
-                from_ns = from_ns.max(queued_ns);
-                queued_ns = io.queued_ns;
+                // Requests in a plug are inserted after others were queued, and do not hold up their task.
+                let went_on_ns =
+                    if submitted_ns <= io.queued_ns { submitted_ns } else { queued_ns };
+                from_ns = from_ns.max(went_on_ns);
+                (queued_ns, submitted_ns) = (io.queued_ns, io.submitted_ns);
             }
             let priority = priority(io.ioprio);
             plan.ios.push(ReplayIo {

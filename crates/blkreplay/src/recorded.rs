@@ -24,6 +24,8 @@ pub enum Action {
 #[derive(Debug, Clone, Copy)]
 pub struct RecordedIo {
     pub queued_ns: u64,
+    /// When its task had got a tag for it and could go on, as far as is known; not before `queued_ns`.
+    pub submitted_ns: u64,
     /// Later than `queued_ns`; `u64::MAX` if the recording ended before.
     pub completed_ns: u64,
     pub sector: u64,
@@ -64,6 +66,8 @@ pub struct Recorded {
     pub left_out: BTreeMap<&'static str, u64>,
     /// Flushes before a write's data, which become I/Os of their own.
     pub preflushes: u64,
+    /// Whether it tells when I/Os had got into the queue.
+    pub knows_submissions: bool,
     /// Whether I/Os are issued at recorded times.
     pub open: bool,
     pub warnings: Vec<String>,
@@ -97,6 +101,7 @@ impl Recorded {
             device: device.name,
             left_out: BTreeMap::new(),
             preflushes: 0,
+            knows_submissions: ios.iter().any(|io| io.inserted.is_known() || io.issued.is_known()),
             open: false,
             warnings: reader.warnings().first.iter().map(ToString::to_string).collect(),
         };
@@ -142,8 +147,15 @@ impl Recorded {
             Some(_) => since(io.completed.raw(), start_ns).max(queued_ns + 1),
             None => u64::MAX,
         };
+        // A request is inserted, or else issued, by the task that has got a tag for it. One that was merged needed none.
+        let entered = if io.inserted.is_known() { io.inserted } else { io.issued };
+        let submitted_ns = match entered.ns() {
+            Some(_) if !io.merged.is_known() => since(entered.raw(), start_ns).max(queued_ns),
+            _ => queued_ns,
+        };
         let recorded = RecordedIo {
             queued_ns,
+            submitted_ns,
             completed_ns,
             sector: if action == Action::Flush { 0 } else { io.sector },
             sectors: sectors as u32,
@@ -167,11 +179,13 @@ impl Recorded {
                 durable: false,
                 barrier: false,
                 completed_ns: queued_ns + 1,
+                submitted_ns: queued_ns,
                 ..recorded
             });
             let queued_ns = queued_ns + 1;
             let completed_ns = completed_ns.max(queued_ns + 1);
-            self.ios.push(RecordedIo { queued_ns, completed_ns, ..recorded });
+            let submitted_ns = submitted_ns.max(queued_ns);
+            self.ios.push(RecordedIo { queued_ns, submitted_ns, completed_ns, ..recorded });
             return;
         }
         self.ios.push(recorded);

@@ -32,6 +32,7 @@ from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.names import DEFAULT_NAME
 from blklab.guests.kernels.store import find
 from blklab.guests.log import with_log_tail
+from blklab.guests.recorded_ios import RecordedIo, recorded_ios
 from blklab.guests.scratch import MOUNT_POINTS
 from blklab.guests.watchdog import ANSWER
 from blklab.linux.load.fio import JOB_FILE, OUTPUT_FILE, expected_runtime_ns, job_file_text
@@ -202,11 +203,29 @@ class UmlSession:
         Raises:
             BlklabError: if the guest's kernel refuses a setting of the cell, or no guest can be started.
         """
+        return self._run(cell, self._request(cell))[0]
+
+    def run_recorded(self, cell: Cell) -> tuple[RunSample, list[RecordedIo]]:
+        """Boots a guest for one cell, and also tells each I/O of its load.
+
+        The load must be blklab's own, do direct I/O only, and work on a bare disk.
+
+        Raises:
+            BlklabError: as for `run`, or if the run fails.
+        """
+        request = self._request(cell)
+        request["guest"]["recording"] = True
+        sample, answer = self._run(cell, request)
+        if sample.error is not None:
+            raise RunFailedError(sample.error)
+        return sample, recorded_ios(answer)
+
+    def _run(self, cell: Cell, request: dict[str, Any]) -> tuple[RunSample, Mapping[str, Any]]:
+        """Makes a run; gives its sample, and the guest's answer."""
         started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         start_ns = time.monotonic_ns()
         fio = self._guest_for(cell).generator == "fio"
         wanted = (OUTPUT_FILE, _FIO_LOG) if fio else ()
-        request = self._request(cell)
         end = self.guests.run(self._image(cell), request, self._files(cell), wanted)
         jobs, error, warnings = self._read_result(cell, end)
         answer = end.answer or {}
@@ -222,8 +241,8 @@ class UmlSession:
             warnings=warnings,
         )
         if error is not None or request["changes"] is None or cell.workload == _PROBE:
-            return sample
-        return with_changes(sample, self._options.changes, request["changes"], answer)
+            return sample, answer
+        return with_changes(sample, self._options.changes, request["changes"], answer), answer
 
     def unswitchable(self, workload: Workload) -> str | None:
         """Refuses schedulers of different kernels, and fio in the guest, beside the usual."""

@@ -166,6 +166,7 @@ impl Queue {
         let Transfer { direction, offset, bytes, priority } = transfer;
         let Some(slot) = self.free.pop() else { return };
         let (replayed, durable) = worker.submitted();
+        worker.asked(direction, offset, bytes, start_ns);
         self.ios[slot] = InFlight { direction, offset, bytes, start_ns, replayed };
         let (flags, priority) = match priority {
             None => (0, 0),
@@ -194,7 +195,7 @@ impl Queue {
     }
 
     /// Submits the prepared I/Os; this may sleep.
-    fn submit(&mut self, worker: &Worker, now_ns: u64) -> Result<u64, Failure> {
+    fn submit(&mut self, worker: &mut Worker, now_ns: u64) -> Result<u64, Failure> {
         if self.waiting.is_empty() {
             return Ok(now_ns);
         }
@@ -208,7 +209,9 @@ impl Queue {
             done += checked("submitting I/O", result as libc::c_int)? as usize;
         }
         self.waiting.clear();
-        Ok(worker.moment_after(now_ns))
+        let now_ns = worker.moment_after(now_ns);
+        worker.went_on(now_ns);
+        Ok(now_ns)
     }
 
     /// Sleeps until an I/O is done, or for a time.

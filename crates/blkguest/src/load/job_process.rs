@@ -11,6 +11,7 @@ use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
 use blksim::workload::replay::OwnPath;
 
+use super::io_log::IoLog;
 use super::run_delay::RunDelay;
 use super::{CloneSlots, Target, aio, identity, synchronous, words};
 use crate::clock;
@@ -109,6 +110,8 @@ pub struct Worker<'a> {
     pub record: JobRecord,
     pub timing: Timing,
     slots: Option<CloneSlots>,
+    /// Its I/Os, if the run is recorded.
+    ios: Option<IoLog>,
     shared: SharedMemory,
     /// Its number, if another job's end may end it.
     may_be_terminated: Option<u32>,
@@ -136,6 +139,22 @@ impl Worker<'_> {
         let Some(device) = self.timing.device else { return clock::now_ns() };
         let stamped_ns = self.shared.device_now_ns.load(SeqCst);
         before_ns.max(stamped_ns).max(device.unseen_ns().unwrap_or(0))
+    }
+
+    /// Takes note of an I/O that it asks for now.
+    #[inline]
+    pub fn asked(&mut self, direction: Direction, offset: u64, bytes: u32, now_ns: u64) {
+        if let Some(ios) = &mut self.ios {
+            ios.add(direction, offset, bytes, now_ns);
+        }
+    }
+
+    /// Takes note that it has submitted all I/Os that it asked for.
+    #[inline]
+    pub fn went_on(&mut self, now_ns: u64) {
+        if let Some(ios) = &mut self.ios {
+            ios.submitted(now_ns);
+        }
     }
 
     /// Takes note of an I/O that is to be submitted; gives its index if it is a recorded one, and whether
@@ -211,6 +230,7 @@ pub fn run_clone(
         record: JobRecord::new(&job.name, 1),
         timing: clone.timing,
         slots: None,
+        ios: shared.commands().is_kept().then(IoLog::default),
         shared,
         may_be_terminated: (clone.order.exitall || clone.beside_command).then_some(clone.number),
         run_delay: clone.real_replay.and_then(|_| RunDelay::of_this_process()),
@@ -226,11 +246,7 @@ pub fn run_clone(
             cursor.take_off(if asynchronous { real.asynchronous } else { real.synchronous });
         }
     }
-    let mut queue = if asynchronous {
-        Some(aio::Queue::open(job, clone.index)?)
-    } else {
-        None
-    };
+    let mut queue = if asynchronous { Some(aio::Queue::open(job, clone.index)?) } else { None };
     // Last, so that the group is not charged for the preparation.
     identity::assume(job, clone.group_file)?;
     shared.clones_ready.store(clone.number + 1, SeqCst);
@@ -241,6 +257,9 @@ pub fn run_clone(
             let mut slots = CloneSlots::new(plan, 0);
             slots.close(&mut worker.record);
             slots.leave(clone.number)?;
+        }
+        if let Some(ios) = worker.ios.take() {
+            ios.leave(clone.number)?;
         }
         words::leave(RECORD, clone.number, worker.record.words())?;
         shared.clone_ended(clone, 0);
@@ -272,6 +291,9 @@ pub fn run_clone(
         }
         slots.leave(clone.number)?;
         worker.record = slots.whole(&worker.record);
+    }
+    if let Some(ios) = worker.ios.take() {
+        ios.leave(clone.number)?;
     }
     words::leave(RECORD, clone.number, worker.record.words())?;
     shared.clone_ended(clone, end_ns);

@@ -2,6 +2,7 @@
 
 mod aio;
 pub mod identity;
+mod io_log;
 mod job_process;
 mod run_delay;
 mod slots;
@@ -9,6 +10,7 @@ mod synchronous;
 mod target;
 mod words;
 
+pub use io_log::{AskedIo, collect_ios};
 pub use job_process::{JobProcess, RealReplay, Timing, collect_record, run_clone};
 pub use slots::{CloneSlots, collect_slots, empty_slots};
 pub use target::Target;

@@ -20,6 +20,7 @@ pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
                         clock::sleep_until(start_ns + cost_ns);
                     }
                 }
+                worker.asked(direction, offset, bytes, start_ns);
                 let (replayed, durable) = worker.submitted();
                 let delay_ns = worker.run_delay_ns();
                 worker.target.transfer(direction, offset, bytes, durable)?;

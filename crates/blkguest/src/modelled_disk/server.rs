@@ -64,8 +64,8 @@ impl Server {
         let now_ns = end.now_ns.saturating_sub(self.origin_ns);
         for (number, model) in self.models.iter_mut().enumerate() {
             model.runner.advance(now_ns, done);
-            for (_, tag) in done.drain(..) {
-                model.done();
+            for (done_ns, tag) in done.drain(..) {
+                model.done(tag, done_ns);
                 let name = abi::name(number, tag);
                 if !(end.reached && self.turns.due.contains(&name)) {
                     self.turns.done.push(name);

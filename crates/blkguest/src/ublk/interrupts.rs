@@ -26,8 +26,8 @@ impl Server {
             }
             // In the order in which they were completed, as interrupts come.
             done.sort_by_key(|(moment_ns, _)| *moment_ns);
-            for (_, place) in done.drain(..) {
-                self.members[place.0].model.done();
+            for (done_ns, place) in done.drain(..) {
+                self.members[place.0].model.done(u32::from(place.1), done_ns);
                 self.answer(place)?;
             }
             self.ring.submit().map_err(|error| Failure::kernel("answering commands", error))?;

@@ -153,9 +153,9 @@ impl Server {
         let mut done = mem::take(&mut self.done);
         for number in 0..self.members.len() {
             self.members[number].model.runner.advance(now_ns, &mut done);
-            for (_, tag) in done.drain(..) {
+            for (done_ns, tag) in done.drain(..) {
+                self.members[number].model.done(tag, done_ns);
                 let tag = tag as u16;
-                self.members[number].model.done();
                 if self.members[number].is_self_answered(tag) {
                     self.members[number].set_self_answered(tag, false);
                 } else {

@@ -1,6 +1,7 @@
 //! A task thinks about one I/O after the other, and a replay takes its own time off.
 
-use blksim::workload::replay::{Cursor, OwnPath, PathOfSize, SharedSignals, Turn};
+use blkrecord::io::{Moment, Operation};
+use blksim::workload::replay::{Cursor, OwnPath, PathOfSize, SharedSignals, TaskPlan, Turn};
 
 use crate::samples::{Recording, carry_out};
 
@@ -68,4 +69,60 @@ fn the_time_of_a_replay_itself_is_taken_off_after_a_completion_only() {
     assert_eq!(due(13, 500), 1083);
     // A task does not think about an I/O before it has queued the one before.
     assert_eq!(due(5000, 500), 600);
+}
+
+/// One task whose second I/O gets a tag only 600 ns after it was queued, and which thinks for 20 ns then.
+fn sleep_for_a_tag(known: bool) -> TaskPlan {
+    let mut recording = Recording::default();
+    for (queued_ns, inserted_ns, completed_ns) in [(0, 0, 300), (100, 700, 900), (720, 720, 1000)] {
+        let times = (queued_ns, Some(completed_ns));
+        let io = recording.io(1, Operation::Write, queued_ns * 8, 4096, times);
+        io.inserted = if known { Moment::at(inserted_ns) } else { Moment::NEVER };
+    }
+    recording.plans().remove(0)
+}
+
+fn thinks(plan: &TaskPlan) -> Vec<u64> {
+    plan.ios.iter().map(|io| io.think_ns).collect()
+}
+
+#[test]
+fn a_plug_holds_nobody_up() {
+    let mut recording = Recording::default();
+    for queued_ns in [0, 10, 20, 100] {
+        let times = (queued_ns, Some(queued_ns + 1000));
+        let io = recording.io(1, Operation::Write, queued_ns * 8, 4096, times);
+        // The first three are inserted when the last of them is there.
+        io.inserted = Moment::at(queued_ns.max(30));
+    }
+    assert_eq!(thinks(&recording.plans()[0]), [0, 10, 10, 70]);
+}
+
+#[test]
+fn sleeping_for_a_tag_is_no_thinking() {
+    let plan = sleep_for_a_tag(true);
+    assert_eq!(thinks(&plan), [0, 100, 20]);
+    assert_eq!(thinks(&sleep_for_a_tag(false)), [0, 100, 420]);
+    // The replay sleeps until 650, and learns of the first completion only then.
+    let due = |path_ns: u64| {
+        let mut cursor = Cursor::new(plan.clone().into(), SharedSignals::owned(0));
+        cursor.start(0);
+        let own = PathOfSize { fixed_ns: path_ns, per_mib_ns: 0 };
+        cursor.take_off(OwnPath { read: own, write: own });
+        assert!(matches!(cursor.turn(0), Turn::Issue(_)));
+        let first = cursor.submitted();
+        assert_eq!(cursor.turn(0), Turn::Until(100));
+        assert!(matches!(cursor.turn(100), Turn::Issue(_)));
+        cursor.submitted();
+        assert_eq!(cursor.turn(650), Turn::AwaitCompletion);
+        cursor.completed(first, 650);
+        match cursor.turn(650) {
+            Turn::Until(due_ns) => due_ns,
+            Turn::Issue(_) => 650,
+            turn => panic!("{turn:?}"),
+        }
+    };
+    assert_eq!([0, 549].map(due), [670, 670]);
+    // On a real processor a call takes about as long as the replay's way to its next I/O; that is no sleep.
+    assert_eq!(due(550), 650);
 }

@@ -37,6 +37,11 @@ pub struct PathOfSize {
 }
 
 impl OwnPath {
+    /// A call that took longer has slept.
+    fn longest_fixed_ns(&self) -> u64 {
+        self.read.fixed_ns.max(self.write.fixed_ns)
+    }
+
     fn ns(&self, direction: Direction, bytes: u32) -> u64 {
         let path = if direction == Direction::Write { self.write } else { self.read };
         path.fixed_ns.saturating_add(path.per_mib_ns.saturating_mul(u64::from(bytes)) >> 20)
@@ -54,8 +59,10 @@ pub struct Cursor {
     signals: SharedSignals,
     start_ns: u64,
     path: OwnPath,
-    /// When it handed out the last I/O.
+    /// When it handed out the last I/O, or if that is to count, when it had submitted it.
     issued_ns: u64,
+    /// The last I/O is handed out, and the task has not come back since.
+    submits: bool,
     /// I/Os that were handed out, and those of them that were submitted.
     next: usize,
     submitted: u32,
@@ -79,6 +86,7 @@ impl Cursor {
             start_ns: 0,
             path: OwnPath::default(),
             issued_ns: 0,
+            submits: false,
             next: 0,
             submitted: 0,
             completed_ns,
@@ -111,9 +119,14 @@ impl Cursor {
         &self.signals
     }
 
-    /// The task's turn at this time. An I/O that it issues counts as handed out.
+    /// The task's turn at this time. An I/O that it issues counts as handed out; the turn after it comes once that is
+    /// submitted, so that the task has slept for a tag if it had to.
     #[inline]
     pub fn turn(&mut self, now_ns: u64) -> Turn {
+        let called_ns = now_ns.saturating_sub(self.issued_ns);
+        if std::mem::take(&mut self.submits) && called_ns > self.path.longest_fixed_ns() {
+            self.issued_ns = now_ns;
+        }
         let Some(io) = self.plan.ios.get(self.next) else { return Turn::Finished };
         if io.waits_for as usize > self.contiguous {
             return Turn::AwaitCompletion;
@@ -141,6 +154,8 @@ impl Cursor {
             return Turn::Until(due_ns);
         }
         self.issued_ns = now_ns;
+        // On a real processor, a call takes time also if the task does not sleep in it.
+        self.submits = self.plan.knows_submissions;
         self.next += 1;
         Turn::Issue(*io)
     }

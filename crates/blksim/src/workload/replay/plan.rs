@@ -26,7 +26,8 @@ pub struct ReplayIo {
     /// Its place in that order, from 0.
     pub rank: u32,
     /// Time from the last of the completions that it waits for; from the start if it waits for none. If the task
-    /// [thinks in turn](TaskPlan::thinks_in_turn), from its I/O before this one if that was later.
+    /// [thinks in turn](TaskPlan::thinks_in_turn), from its I/O before this one if that was later, and if it is known how
+    /// long [queueing took](TaskPlan::knows_submissions), from its end.
     pub think_ns: u64,
 }
 
@@ -47,6 +48,8 @@ pub struct TaskPlan {
     pub waits_for_any: bool,
     /// The task does one thing at a time: it begins to think about an I/O once it has queued the one before.
     pub thinks_in_turn: bool,
+    /// Think times count from the end of the submission before, in which the task may have slept for a tag.
+    pub knows_submissions: bool,
     /// In the order of I/Os.
     pub awaits: Vec<Signal>,
     /// In the order of completions.

@@ -11,7 +11,7 @@ use super::plan::{PlanError, ReplayIo, Signal, TaskPlan};
 use crate::core::record::Direction;
 use crate::workload::own_priority::OwnPriority;
 
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 const SECTOR_BYTES: u64 = 512;
 /// Bits of an I/O's first byte: direction, durable, with a priority of its own.
 const DURABLE: u64 = 4;
@@ -19,7 +19,8 @@ const PRIORITY: u64 = 8;
 /// Bits of a plan's first number, below the count of its I/Os.
 const ANY: u64 = 1;
 const IN_TURN: u64 = 2;
-const FLAGS: u32 = 2;
+const SUBMISSIONS: u64 = 4;
+const FLAGS: u32 = 3;
 /// The largest offset, so that sums stay within 64 bits.
 const MAX_SECTOR: u64 = 1 << 53;
 
@@ -31,7 +32,8 @@ pub fn encode(plans: &[TaskPlan]) -> String {
     for plan in plans {
         let any = if plan.waits_for_any { ANY } else { 0 };
         let in_turn = if plan.thinks_in_turn { IN_TURN } else { 0 };
-        put(&mut bytes, (plan.ios.len() as u64) << FLAGS | any | in_turn);
+        let submissions = if plan.knows_submissions { SUBMISSIONS } else { 0 };
+        put(&mut bytes, (plan.ios.len() as u64) << FLAGS | any | in_turn | submissions);
         let (mut end, mut waits_for) = (0, 0);
         for (index, io) in plan.ios.iter().enumerate() {
             let own = io.priority.map_or(0, |_| PRIORITY);
@@ -67,7 +69,7 @@ pub fn decode(text: &str) -> Result<Vec<TaskPlan>, PlanError> {
         .decode(text)
         .map_err(|error| PlanError::of(format!("it is not base64: {error}")))?;
     let mut reader = Reader { bytes: &bytes, flags: FLAGS };
-    // Versions 1 and 2, which stored runs may have, had no flags and one.
+    // Versions 1 to 3, which stored runs may have, had no flags, one and two.
     reader.flags = match reader.number()? {
         version @ 1..=VERSION => version as u32 - 1,
         other => {
@@ -178,7 +180,6 @@ impl Reader<'_> {
     fn plan(&mut self) -> Result<TaskPlan, PlanError> {
         let first = self.number()?;
         let flags = first & ((1 << self.flags) - 1);
-        let (waits_for_any, thinks_in_turn) = (flags & ANY != 0, flags & IN_TURN != 0);
         let count = self.counted(first >> self.flags)?;
         let mut ios = Vec::with_capacity(count);
         let (mut end, mut waits_for) = (0_u64, 0_u32);
@@ -237,7 +238,14 @@ impl Reader<'_> {
             }
             Ok(signals)
         };
-        Ok(TaskPlan { ios, waits_for_any, thinks_in_turn, awaits: signals()?, sets: signals()? })
+        Ok(TaskPlan {
+            ios,
+            waits_for_any: flags & ANY != 0,
+            thinks_in_turn: flags & IN_TURN != 0,
+            knows_submissions: flags & SUBMISSIONS != 0,
+            awaits: signals()?,
+            sets: signals()?,
+        })
     }
 }
 
@@ -245,7 +253,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    fn plan(waits_for_any: bool, thinks_in_turn: bool) -> TaskPlan {
+    fn plan(waits_for_any: bool, thinks_in_turn: bool, knows_submissions: bool) -> TaskPlan {
         let io = |index: u32| ReplayIo {
             offset: u64::from(index) * 4096,
             bytes: 4096,
@@ -257,28 +265,35 @@ mod tests {
             think_ns: 7,
         };
         let ios = (0..5).map(io).collect();
-        TaskPlan { ios, waits_for_any, thinks_in_turn, ..TaskPlan::default() }
+        TaskPlan { ios, waits_for_any, thinks_in_turn, knows_submissions, ..TaskPlan::default() }
     }
 
     #[test]
     fn plans_are_read_back() {
         let both = [false, true];
-        let plans = both.map(|any| both.map(|in_turn| plan(any, in_turn))).concat();
+        let plans = both.map(|any| both.map(|in_turn| both.map(|known| plan(any, in_turn, known))));
+        let plans = plans.concat().concat();
         assert_eq!(decode(&encode(&plans)).unwrap(), plans);
     }
 
     #[test]
     fn earlier_versions_had_fewer_flags() {
-        let mut bytes = URL_SAFE_NO_PAD.decode(encode(&[plan(false, false)])).unwrap();
-        assert_eq!(bytes[..3], [3, 1, 5 << 2]);
-        for (version, first, any) in [(1, 5, false), (2, 5 << 1, false), (2, 5 << 1 | 1, true)] {
+        let mut bytes = URL_SAFE_NO_PAD.decode(encode(&[plan(false, false, false)])).unwrap();
+        assert_eq!(bytes[..3], [4, 1, 5 << 3]);
+        for (version, first, any, in_turn) in [
+            (1, 5, false, false),
+            (2, 5 << 1, false, false),
+            (2, 5 << 1 | 1, true, false),
+            (3, 5 << 2 | 2, false, true),
+        ] {
             (bytes[0], bytes[2]) = (version, first);
-            assert_eq!(decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap(), [plan(any, false)]);
+            let read = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap();
+            assert_eq!(read, [plan(any, in_turn, false)]);
         }
-        for version in [0, 4] {
+        for version in [0, 5] {
             bytes[0] = version;
             let error = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap_err();
-            assert_eq!(error.to_string(), format!("its version is {version}, not up to 3"));
+            assert_eq!(error.to_string(), format!("its version is {version}, not up to 4"));
         }
     }
 }
