@@ -124,6 +124,7 @@ mod tests {
     fn io(sector: u64, sectors: u32) -> RecordedIo {
         RecordedIo {
             queued_ns: 0,
+            submitted_ns: 0,
             completed_ns: 1,
             sector,
             sectors,
