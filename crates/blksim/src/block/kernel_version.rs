@@ -33,6 +33,28 @@ pub struct Behaviours {
     /// such group is no reason to keep the queues apart; before, any group below the root was one
     /// (`bfq_add_bfqq_in_groups_with_pending_reqs` of `block/bfq-wf2q.c`, `bfq_asymmetric_scenario`).
     pub one_busy_group_is_symmetric: bool,
+    /// The worker that runs a queue goes before every task that is ready, since its weight gives it the
+    /// earliest virtual deadline, and a task keeps the processor until it sleeps; tasks run in the order of
+    /// waking. Before, the task with the least virtual runtime went first (`pick_eevdf` and `protect_slice`
+    /// of `kernel/sched/fair.c`).
+    pub workers_go_first: bool,
+    /// By default requests are at most 4 MiB, before 1,280 KiB (`BLK_DEF_MAX_SECTORS_CAP` of `block/blk.h`).
+    pub requests_of_4_mib: bool,
+    /// A rotational disk reads ahead twice its largest request by default, before 128 KiB
+    /// (`blk_apply_bdi_limits` of `block/blk-settings.c`).
+    pub rotational_reads_far_ahead: bool,
+    /// A reader that finds a page missing begins a new window, even where the next one was expected; only
+    /// the marker moves a window on, to a multiple of four pages (`page_cache_sync_ra` and
+    /// `page_cache_async_ra` of `mm/readahead.c`).
+    pub only_marker_moves_window: bool,
+    /// A bio holds a whole readahead window, since its pages lie next to each other in memory, as those of
+    /// large folios do; before, 256 pages. If it is larger than a request, it is split, and none of its
+    /// pages is there before the last part is (`mpage_readahead` of `fs/mpage.c`, `bio_add_folio` and
+    /// `bio_chain` of `block/bio.c`).
+    pub bio_holds_window: bool,
+    /// A request to a guest's disk has at most 128 segments; later as many as a request can have
+    /// (`ublk_ctrl_start_dev` of `drivers/block/ublk_drv.c`).
+    pub guests_disk_limits_segments: bool,
 }
 
 impl Behaviours {
@@ -44,6 +66,12 @@ impl Behaviours {
         async_depth_of_queue: false,
         batch_wakes_across_lists: false,
         one_busy_group_is_symmetric: false,
+        workers_go_first: false,
+        requests_of_4_mib: false,
+        rotational_reads_far_ahead: false,
+        only_marker_moves_window: false,
+        bio_holds_window: false,
+        guests_disk_limits_segments: true,
     };
 
     /// Linux 7.3.
@@ -54,6 +82,12 @@ impl Behaviours {
         async_depth_of_queue: true,
         batch_wakes_across_lists: true,
         one_busy_group_is_symmetric: true,
+        workers_go_first: true,
+        requests_of_4_mib: true,
+        rotational_reads_far_ahead: true,
+        only_marker_moves_window: true,
+        bio_holds_window: true,
+        guests_disk_limits_segments: false,
     };
 
     /// Those of one of [`RELEASES`].
