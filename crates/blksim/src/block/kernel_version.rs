@@ -7,9 +7,10 @@
 /// The machine's parameter, and the option of a target, that names the release.
 pub const KERNEL: &str = "kernel";
 /// Releases that are modelled, as they are written.
-pub const RELEASES: &[&str] = &["6.1", "7.3"];
+pub const RELEASES: &[&str] = &["6.1", "6.12", "7.2", "7.3"];
 
-/// The changes since Linux 6.1 that a release has. Each was read in both sources, 6.1.192 and 7.3.4.
+/// The changes since Linux 6.1 that a release has. Each was read in the sources: 6.1.192, 6.12.95, 7.2.12 and
+/// 7.3.4. Stable releases have some changes earlier than the mainline release that brought them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Behaviours {
     /// A plug is a list with a tail, so that requests issued straight from it go oldest first
@@ -44,9 +45,11 @@ pub struct Behaviours {
     /// (`blk_apply_bdi_limits` of `block/blk-settings.c`).
     pub rotational_reads_far_ahead: bool,
     /// A reader that finds a page missing begins a new window, even where the next one was expected; only
-    /// the marker moves a window on, to a multiple of four pages (`page_cache_sync_ra` and
-    /// `page_cache_async_ra` of `mm/readahead.c`).
+    /// the marker moves a window on (`page_cache_sync_ra` and `page_cache_async_ra` of `mm/readahead.c`).
     pub only_marker_moves_window: bool,
+    /// A window that a marker moved on ends at a multiple of four pages, and one that reaches the end of
+    /// the file has no marker (`page_cache_async_ra` and `do_page_cache_ra` of `mm/readahead.c`).
+    pub windows_end_aligned: bool,
     /// A bio holds a whole readahead window, since its pages lie next to each other in memory, as those of
     /// large folios do; before, 256 pages. If it is larger than a request, it is split, and none of its
     /// pages is there before the last part is (`mpage_readahead` of `fs/mpage.c`, `bio_add_folio` and
@@ -70,11 +73,21 @@ impl Behaviours {
         requests_of_4_mib: false,
         rotational_reads_far_ahead: false,
         only_marker_moves_window: false,
+        windows_end_aligned: false,
         bio_holds_window: false,
         guests_disk_limits_segments: true,
     };
 
-    /// Linux 7.3.
+    /// Linux 6.12.
+    pub const V6_12: Self = Self {
+        async_depth_of_queue: false,
+        requests_of_4_mib: false,
+        rotational_reads_far_ahead: false,
+        windows_end_aligned: false,
+        ..Self::V7_3
+    };
+
+    /// Linux 7.2 and 7.3, which do not differ in any of them.
     pub const V7_3: Self = Self {
         plug_issues_oldest_first: true,
         sweep_continues_at_sector: true,
@@ -86,13 +99,18 @@ impl Behaviours {
         requests_of_4_mib: true,
         rotational_reads_far_ahead: true,
         only_marker_moves_window: true,
+        windows_end_aligned: true,
         bio_holds_window: true,
         guests_disk_limits_segments: false,
     };
 
     /// Those of one of [`RELEASES`].
     pub fn of(release: &str) -> Self {
-        if release == "7.3" { Self::V7_3 } else { Self::V6_1 }
+        match release {
+            "6.12" => Self::V6_12,
+            "7.2" | "7.3" => Self::V7_3,
+            _ => Self::V6_1,
+        }
     }
 }
 
@@ -101,8 +119,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_release_has_behaviours_of_its_own() {
+    fn each_release_has_its_behaviours() {
         let all: Vec<_> = RELEASES.iter().map(|release| Behaviours::of(release)).collect();
-        assert_eq!(all, [Behaviours::V6_1, Behaviours::V7_3]);
+        let newest = Behaviours::V7_3;
+        assert_eq!(all, [Behaviours::V6_1, Behaviours::V6_12, newest, newest]);
     }
 }

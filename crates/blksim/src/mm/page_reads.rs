@@ -36,11 +36,12 @@ impl Machine {
         };
         let touched = Touched { page, base, wanted, marker };
         let (window, cache) = (&mut process.window, &mut self.mm.cache);
-        let only_marker = self.mm.behaviours.only_marker_moves_window;
-        let next = match (only_marker, marker) {
+        let behaviours = self.mm.behaviours;
+        let aligned = behaviours.windows_end_aligned;
+        let next = match (behaviours.only_marker_moves_window, marker) {
             (false, _) => window.next(cache, touched, max),
             (true, false) => window.miss(cache, touched, max),
-            (true, true) => window.reach_marker(cache, touched, max),
+            (true, true) => window.reach_marker(cache, touched, max, aligned),
         };
         match next {
             // A random read: exactly what was asked for.
@@ -48,8 +49,8 @@ impl Machine {
             Next::Window { start, size, async_size } if start < file_pages => {
                 let count = size.min(file_pages - start);
                 // A window that reaches the end of the file has no marker (`do_page_cache_ra`, Linux 7.3).
-                let async_size =
-                    if only_marker && count == file_pages - start { 0 } else { async_size };
+                let ends = aligned && count == file_pages - start;
+                let async_size = if ends { 0 } else { async_size };
                 let cut = size - count;
                 self.read_pages(task, base + start, count, async_size.saturating_sub(cut));
             }

@@ -29,7 +29,8 @@ fn linux_6_1_is_the_default() {
 fn legacy_schedulers_are_the_same_under_each_release() {
     for scheduler in ["noop", "deadline", "cfq", "anticipatory"] {
         let setup = fixed(&[("depth", "4")], scheduler, READERS_BESIDE_DEEP_WRITER);
-        assert_eq!(jobs(&under("6.1", setup.clone())), jobs(&under("7.3", setup)), "{scheduler}");
+        let as_of = |kernel: &str| jobs(&under(kernel, setup.clone()));
+        assert_eq!([as_of("6.12"), as_of("7.3")], [as_of("6.1"), as_of("6.1")], "{scheduler}");
     }
 }
 
@@ -38,7 +39,7 @@ fn an_unknown_release_is_refused_by_name() {
     let mut setup = fixed(&[], "none", READERS_BESIDE_DEEP_WRITER);
     setup.machine = given(&[("kernel", "5.4")]);
     let message = simulate(&setup).unwrap_err().to_string();
-    assert!(message.contains("kernel = \"5.4\": expected one of 6.1, 7.3"), "{message}");
+    assert!(message.contains("kernel = \"5.4\": expected one of 6.1, 6.12, 7.2, 7.3"), "{message}");
 }
 
 /// In 6.1 mq-deadline keeps the depth for writes that few tags gave it; later kernels let it grow with
@@ -49,6 +50,7 @@ fn the_depth_for_writes_follows_nr_requests() {
     setup.queue = given(&[("nr_requests", "64")]);
     let [before, after] = ["6.1", "7.3"].map(|kernel| under(kernel, setup.clone()));
     assert_eq!(before.tunables.get("async_depth"), 2);
+    assert_eq!(under("6.12", setup.clone()).tunables.get("async_depth"), 2);
     assert_eq!(after.tunables.get("async_depth"), 64);
     let writes = |outcome: &Outcome| outcome.jobs[1].direction(Direction::Write).ios();
     assert!(writes(&after) > writes(&before), "{} {}", writes(&after), writes(&before));
@@ -70,7 +72,7 @@ fn a_plug_is_issued_in_order() {
         RequestRow::all(&timeline.requests).map(|row| row.sector).next().unwrap()
     };
     assert_eq!(first_sector("6.1"), 7 * 8);
-    assert_eq!(first_sector("7.3"), 0);
+    assert_eq!([first_sector("6.12"), first_sector("7.3")], [0, 0]);
 }
 
 /// Between two requests of the higher class nothing of it waits, for as long as its task has not run again. In
@@ -95,12 +97,13 @@ fn the_worker_runs_before_the_task_that_was_woken() {
             [0, 1].map(|job: usize| outcome.jobs[job].direction(Direction::Read).ios());
         low as f64 / high as f64
     };
-    let [before, after] = ["6.1", "7.3"].map(ratio);
-    assert!(before < 0.5, "{before}");
-    assert!((1.9..2.1).contains(&after), "{after}");
+    assert!(ratio("6.1") < 0.5, "{}", ratio("6.1"));
+    for later in ["6.12", "7.2", "7.3"] {
+        assert!((1.9..2.1).contains(&ratio(later)), "{later}: {}", ratio(later));
+    }
 }
 
-/// The requests of a run on a disk, each with the one-page I/Os done so far at its submission.
+/// The requests of a run on the raw device of a guest.
 fn requests(kernel: &str, device: &str, text: &str, more: &[(&str, &str)]) -> Vec<RequestRow> {
     let mut setup = setup(device, "none", text);
     let machine: Vec<_> = [("kernel", kernel), ("zero_cpu_time", "1"), ("raw_device", "1")]
@@ -122,6 +125,7 @@ fn a_rotational_disk_reads_far_ahead() {
     let window =
         |kernel: &str, device: &str| under(kernel, setup_of(device)).queue.get("read_ahead_kb");
     assert_eq!([window("6.1", "hdd-7200"), window("6.1", "ssd-sata")], [128, 128]);
+    assert_eq!([window("6.12", "hdd-7200"), window("6.12", "ssd-sata")], [128, 128]);
     assert_eq!([window("7.3", "hdd-7200"), window("7.3", "ssd-sata")], [8192, 128]);
     let mut set = setup_of("hdd-7200");
     set.queue = given(&[("read_ahead_kb", "64"), ("max_sectors_kb", "256")]);
@@ -160,5 +164,6 @@ fn a_guests_disk_takes_large_writes() {
         largest / 2
     };
     assert_eq!(largest("6.1"), 512);
+    assert_eq!(largest("6.12"), 1280);
     assert_eq!(largest("7.3"), 4096);
 }
