@@ -1,8 +1,8 @@
 //! The kernel release that the block layer follows, as the changes that alter results.
 //!
 //! A change is a capability of [`Behaviours`], and code asks for the capability, never for a release. A
-//! release is one function that says which of them it has. Schedulers of the legacy path and those that
-//! follow a release of their own (`kyber-4.12`) are the same under each.
+//! release is one function that says which of them it has. Schedulers of the legacy path are the same under
+//! each.
 
 /// The machine's parameter, and the option of a target, that names the release.
 pub const KERNEL: &str = "kernel";

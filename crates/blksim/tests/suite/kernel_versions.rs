@@ -135,7 +135,7 @@ fn a_rotational_disk_reads_far_ahead() {
     assert_eq!(under("7.3", set).queue.get("read_ahead_kb"), 8192);
 }
 
-/// A window of four requests is one bio: the reader goes on when the last of them is done.
+/// A window of four requests is one bio: the reader continues when the last of them is done.
 #[test]
 fn the_pages_of_a_split_bio_are_read_together() {
     let text = "[a]\nrw=read\nbs=4k\nsize=1g\nruntime=1s\ntime_based\n";

@@ -27,8 +27,8 @@ impl Depths {
     /// Async requests get half of each word, sync writes three quarters, and both much less while a
     /// queue is raised.
     ///
-    /// Since 6.12 these are parts of the whole map. Until 7.0 the scheduler is told of a new `nr_requests` just
-    /// before it is set: it sees `known_requests` (`blk_mq_update_nr_requests`).
+    /// Since 6.12 these are parts of the whole map. Until 7.0 the kernel notifies the scheduler of a new
+    /// `nr_requests` just before it is set: it sees `known_requests` (`blk_mq_update_nr_requests`).
     pub fn new(queue: &QueueFacts, known_requests: u32) -> Self {
         if queue.behaviours.async_depth_of_queue {
             return Self::of_queue(queue);
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(all, [[32, 48], [12, 24]]);
     }
 
-    /// In 6.12 bfq is told of 64 requests while the queue still has 8.
+    /// In 6.12 bfq learns of 64 requests while the queue still has 8.
     #[test]
     fn depths_of_6_12_are_shares_of_the_map_as_it_was() {
         let queue = QueueFacts { behaviours: Behaviours::V6_12, ..QueueFacts::TYPICAL };
