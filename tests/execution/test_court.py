@@ -114,3 +114,13 @@ def test_a_patch_to_one_scheduler_is_asked_about_under_it(
 
 def _judged(judging: Any, *, build: float, judge: float) -> Any:
     return judging.Judged("some", "all", "same", 1, 1, (), (), 1.0, build, judge)
+
+
+def test_the_order_of_a_plug_counts_where_the_disk_does_not_sort(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk with one tag gets the requests of a plug one by one, and one with 32 sorts them."""
+    monkeypatch.syspath_prepend(str(COURT))
+    ratios = importlib.import_module("plug_order").ratios
+    assert ratios("hdd-7200,queue_depth=1", "batches", 1) == [1]
+    assert ratios("hdd-7200", "strides", 1) == [pytest.approx(1, abs=0.02)]
+    (in_order,) = ratios("hdd-7200,starvation_limit=1ms", "strides", 1)
+    assert in_order < 0.2
