@@ -1,4 +1,4 @@
-"""The measurement of the court (benches/court): one that was interrupted goes on where it stopped."""
+"""The measurement of the court (benches/court): one that was interrupted continues where it stopped."""
 
 from __future__ import annotations
 
