@@ -22,7 +22,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-from judging import Judged, judge_all, only_scheduler
+from judging import Judged, judge_all, only_scheduler, processor_minutes
 
 from blklab.guests.kernels.store import find
 
@@ -62,7 +62,7 @@ def main() -> int:
         for entry, answer in zip(entries, answers, strict=True)
     ]
     detected = sum(answer.detected for answer in answers)
-    lines += ["", f"{detected} of {len(answers)} detected"]
+    lines += ["", f"{detected} of {len(answers)} detected", processor_minutes(answers)]
     print("\n".join(lines))  # noqa: T201 - a program's output
     return int(detected < ENOUGH * len(answers))
 

@@ -17,6 +17,7 @@ use crate::mm::memory::{Costs, Memory};
 use crate::mm::page_cache::PAGE_SECTORS;
 use crate::task::job_process::JobProcess;
 use crate::task::processors::Processors;
+use crate::task::ready::Ranks;
 use crate::task::slots::{SlotPlan, SlotRecord, SlotRecorder};
 use crate::task::task_struct::Role;
 use crate::task::tasks::Tasks;
@@ -25,7 +26,7 @@ use crate::workload::Job;
 use crate::workload::arrangement::Arrangement;
 use crate::workload::layout::{File, Layout};
 
-/// Most segments of a request (`BLK_MAX_SEGMENTS` in `include/linux/blkdev.h`, Linux 6.1). Each
+/// Most segments of a request to a guest's disk (`BLK_MAX_SEGMENTS` in `include/linux/blkdev.h`, Linux 6.1). Each
 /// merged bio is at least one segment, so this limits requests made of bios of one page.
 const MAX_SEGMENTS: u32 = 128;
 
@@ -53,9 +54,10 @@ impl Machine {
         queue: &Values,
         machine: &Values,
     ) -> Self {
+        let behaviours = disks[0].view.facts.behaviours;
         for disk in disks.iter_mut() {
             disk.begin_tags_at(machine.get("first_tag") as u32);
-            if machine.flag("raw_device") {
+            if machine.flag("raw_device") && behaviours.guests_disk_limits_segments {
                 disk.max_segments_sectors = MAX_SEGMENTS * PAGE_SECTORS as u32;
                 disk.limit_sectors(disk.max_sectors);
             }
@@ -72,7 +74,17 @@ impl Machine {
         if machine.flag("plug_reads") {
             block.unplugged_sectors = 0;
         }
-        Self { block, mm: Memory::new(files, queue, machine), tasks, processors: None }
+        let mm = Memory::new(files, queue, machine, behaviours);
+        let mut host = Self { block, mm, tasks, processors: None };
+        if behaviours.workers_go_first {
+            host.set_ranks(Ranks::BehindWorkers);
+        }
+        host
+    }
+
+    fn set_ranks(&mut self, ranks: Ranks) {
+        self.tasks.set_ranks(ranks);
+        self.block.ready.set_ranks(ranks);
     }
 
     /// Puts every job into its control group, by index.
@@ -93,12 +105,13 @@ impl Machine {
             self.tasks.add_io_workers(table.cpus);
         }
         if table.cpus > 1 {
-            self.tasks.forget_ranks();
-            self.block.ready.forget_ranks();
+            // Several processors run what is woken in that order.
+            self.set_ranks(Ranks::None);
         }
         let (nr_processes, nr_tasks) = (self.tasks.processes.len() as u32, self.tasks.count());
         let nr_hctxs: Vec<_> = self.block.disks.iter().map(|disk| disk.hctxs.count()).collect();
-        let processors = Processors::new(table, nr_processes, nr_tasks, &nr_hctxs);
+        let processors =
+            Processors::new(table, nr_processes, self.block.ready.ranks(), nr_tasks, &nr_hctxs);
         self.processors = Some(Box::new(processors));
         self.block.steps = table.steps;
         self.block.punt_ns = table.punt_ns;

@@ -177,9 +177,9 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
         let kind = ErrorKind::UnknownScheduler;
         return Err(SimulationError::of(kind, "scheduler", message).into());
     }
-    let queue = queue_values(&setup.queue, &facts, info)?;
-    let affinity = CompletionAffinity::of_number(rq_affinity(&setup.queue)?);
     let machine = machine_values(&setup.machine)?;
+    let queue = queue_values(&setup.queue, &facts, info, behaviours(&machine, info))?;
+    let affinity = CompletionAffinity::of_number(rq_affinity(&setup.queue)?);
     let jobs = setup.timed_jobs()?;
     check_trims(&jobs, &facts)?;
     let layout = lay_out(&jobs, facts.capacity_bytes, setup.arrangement)?;
@@ -397,6 +397,14 @@ fn figures_of(disk: &Disk, now_ns: u64) -> DiskFigures {
     }
 }
 
+/// The changes that the machine's release has. No release beyond the first has schedulers of the legacy path.
+pub(crate) fn behaviours(machine: &Values, info: &Info) -> Behaviours {
+    match info.family {
+        Family::Legacy => Behaviours::V6_1,
+        Family::MultiQueue => Behaviours::of(machine.word(KERNEL)),
+    }
+}
+
 /// The queue of a disk under a scheduler.
 pub(crate) fn queue_facts(
     facts: &Facts,
@@ -426,7 +434,7 @@ pub(crate) fn queue_facts(
             _ => 1,
         },
         shares_tags: facts.shares_tags,
-        behaviours: Behaviours::of(machine.word(KERNEL)),
+        behaviours: behaviours(machine, info),
     }
 }
 

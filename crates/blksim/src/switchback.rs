@@ -6,7 +6,9 @@ use crate::block::queue_change::{Action, QueueChange};
 use crate::core::error::{Error, ErrorKind, SimulationError};
 use crate::core::params::Values;
 use crate::rqos;
-use crate::simulate::{Given, Setup, Simulation, find_scheduler, queue_facts, tunable_values};
+use crate::simulate::{
+    Given, Setup, Simulation, behaviours, find_scheduler, queue_facts, tunable_values,
+};
 use crate::task::slots::{SlotPlan, SlotRecord, SlotTimes};
 use crate::workload::Job;
 
@@ -91,7 +93,7 @@ impl Simulation {
             return Err(error.into());
         }
         let processors = setup.costly_processors();
-        let queue = queue_values(queue, &self.facts, info)?;
+        let queue = queue_values(queue, &self.facts, info, behaviours(&self.machine, info))?;
         let facts = queue_facts(&self.facts, &queue, &self.machine, info, processors);
         let switch = ElevatorSwitch {
             info,

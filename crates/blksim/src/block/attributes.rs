@@ -1,5 +1,6 @@
 //! Queue attributes under their sysfs names (`block/blk-sysfs.c`).
 
+use crate::block::kernel_version::Behaviours;
 use crate::core::error::{ErrorKind, SimulationError};
 use crate::core::params::{Param, ParamError, Problem, Unit, Values, unknown};
 use crate::devices::device::Facts;
@@ -8,6 +9,13 @@ use crate::elevator::scheduler::{Family, Info};
 /// The most requests of a queue: more than any kernel takes, so that long
 /// queues can be studied.
 pub const MAX_REQUESTS: u64 = 1 << 20;
+
+/// `VM_READAHEAD_PAGES`.
+const READ_AHEAD_KB: u64 = 128;
+/// Largest request by default, if the device takes it (`BLK_DEF_MAX_SECTORS`, and
+/// `BLK_DEF_MAX_SECTORS_CAP` of `block/blk.h` in Linux 7.3).
+const LARGEST_REQUEST_KB: u64 = 1280;
+const LARGEST_REQUEST_KB_7_3: u64 = 4096;
 
 /// Attributes of `/sys/block/*/queue` that the simulator honours. Where the
 /// default depends on the device or scheduler, the table's 0 stands for that.
@@ -19,8 +27,20 @@ pub const QUEUE: &[Param] = &[
         (1, MAX_REQUESTS),
         "requests that the queue may hold",
     ),
-    Param::new("read_ahead_kb", Unit::Kibibytes, 128, (0, 1 << 20), "largest readahead window"),
-    Param::new("max_sectors_kb", Unit::Kibibytes, 1280, (4, 32_767), "largest request"),
+    Param::new(
+        "read_ahead_kb",
+        Unit::Kibibytes,
+        READ_AHEAD_KB,
+        (0, 1 << 20),
+        "largest readahead window",
+    ),
+    Param::new(
+        "max_sectors_kb",
+        Unit::Kibibytes,
+        LARGEST_REQUEST_KB,
+        (4, 32_767),
+        "largest request",
+    ),
     Param::new(
         "nomerges",
         Unit::Count,
@@ -85,16 +105,35 @@ fn default_wbt_lat_usec(facts: &Facts, info: &Info) -> u64 {
     }
 }
 
+/// The largest request by default.
+fn default_max_sectors_kb(facts: &Facts, behaviours: Behaviours) -> u64 {
+    let cap_kb =
+        if behaviours.requests_of_4_mib { LARGEST_REQUEST_KB_7_3 } else { LARGEST_REQUEST_KB };
+    u64::from(facts.max_hw_sectors_kb).min(cap_kb)
+}
+
+/// The readahead window by default. It follows the device's largest request, not one that is set later: a
+/// change of limits never makes it smaller (`blk_apply_bdi_limits`).
+fn default_read_ahead_kb(facts: &Facts, behaviours: Behaviours) -> u64 {
+    if behaviours.rotational_reads_far_ahead && facts.rotational {
+        READ_AHEAD_KB.max(2 * default_max_sectors_kb(facts, behaviours))
+    } else {
+        READ_AHEAD_KB
+    }
+}
+
 /// Effective attributes of a queue.
 pub fn queue_values(
     given: &[(String, String)],
     facts: &Facts,
     info: &Info,
+    behaviours: Behaviours,
 ) -> Result<Values, SimulationError> {
     let mut values = Values::defaults(QUEUE);
     values.put("nr_requests", default_nr_requests(facts, info));
     values.put("wbt_lat_usec", default_wbt_lat_usec(facts, info));
-    values.put("max_sectors_kb", u64::from(facts.max_hw_sectors_kb.min(1280)));
+    values.put("max_sectors_kb", default_max_sectors_kb(facts, behaviours));
+    values.put("read_ahead_kb", default_read_ahead_kb(facts, behaviours));
     for (name, text) in given {
         if NEUTRAL.contains(&name.as_str()) || name == RQ_AFFINITY.name {
             continue;

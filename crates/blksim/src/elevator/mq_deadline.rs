@@ -199,7 +199,7 @@ impl Scheduler for MqDeadline {
 
     /// Least depth that it declares (`dd_depth_updated`).
     fn min_shallow_depth(&self) -> u32 {
-        if self.behaviours.shallow_depth_of_map { self.depth_of_writes } else { 1 }
+        if self.behaviours.async_depth_of_queue { self.depth_of_writes } else { 1 }
     }
 
     fn retune(&mut self, cx: &mut Context, tunables: &Values, name: &str) {

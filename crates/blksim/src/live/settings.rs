@@ -24,7 +24,7 @@ use crate::core::params::Values;
 use crate::elevator::scheduler::{Family, Info};
 use crate::rqos;
 use crate::rqos::policy::GroupChange;
-use crate::simulate::{Given, Setup, Simulation, queue_facts, set_tunable};
+use crate::simulate::{Given, Setup, Simulation, behaviours, queue_facts, set_tunable};
 use crate::workload::Job;
 
 /// The effect of a change on the machine.
@@ -142,8 +142,9 @@ impl Settings {
         let mut given = self.given_queue.clone();
         given.retain(|(other, _)| other != name);
         given.push((name.to_owned(), value.to_owned()));
+        let behaviours = behaviours(&simulation.machine, self.info);
         // Refuses unknown names and impossible values.
-        let values = queue_values(&given, &simulation.facts, self.info)?;
+        let values = queue_values(&given, &simulation.facts, self.info, behaviours)?;
         let bio_based = simulation.facts.bio_based;
         let unchanged =
             values.iter().any(|(param, value)| param.name == name && value == self.queue.get(name));

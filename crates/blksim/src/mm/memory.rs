@@ -1,8 +1,11 @@
 //! The state of memory management: the page cache, its writeback, and the tasks that wait for
 //! pages.
 
+use std::ops::Range;
+
 use super::page_cache::{PAGE_BYTES, PageCache};
 use super::writeback::Writeback;
+use crate::block::kernel_version::Behaviours;
 use crate::block::request::TaskId;
 use crate::core::params::Values;
 use crate::task::ready::{Ready, ReadyList};
@@ -53,6 +56,15 @@ pub fn paid_ahead_ns(system_call_ns: u64, bytes_per_second: u64, bytes: u32) -> 
     system_call_ns + copying_ns as u64
 }
 
+/// A bio that reads pages and was split into several requests. Its pages are read once the last part is
+/// (`bio_split` and `bio_chain` of `block/bio.c`).
+#[derive(Debug, Clone)]
+pub(crate) struct SplitRead {
+    pub(crate) pages: Range<u64>,
+    /// Parts that are not done.
+    pub(crate) parts: u64,
+}
+
 /// The files, the page cache over them, and its writeback.
 #[derive(Debug, Clone)]
 pub struct Memory {
@@ -62,12 +74,14 @@ pub struct Memory {
     pub(crate) costs: Costs,
     pub(crate) read_ahead_pages: u64,
     pub(crate) max_io_pages: u64,
+    pub(crate) behaviours: Behaviours,
+    pub(crate) split_reads: Vec<SplitRead>,
     /// Tasks that sleep until a page is read or written back.
     pub(crate) page_waiters: Vec<(u64, TaskId)>,
 }
 
 impl Memory {
-    pub fn new(files: Vec<File>, queue: &Values, machine: &Values) -> Self {
+    pub fn new(files: Vec<File>, queue: &Values, machine: &Values, behaviours: Behaviours) -> Self {
         Self {
             writeback: Writeback::new(machine, files.len()),
             files,
@@ -75,6 +89,8 @@ impl Memory {
             costs: Costs::new(machine),
             read_ahead_pages: queue.get("read_ahead_kb") * 1024 / PAGE_BYTES,
             max_io_pages: queue.get("max_sectors_kb") * 1024 / PAGE_BYTES,
+            behaviours,
+            split_reads: Vec::new(),
             page_waiters: Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::block::request::{Flags, Hint, Operation, Purpose, Request, TaskId};
 use crate::machine::Machine;
+use crate::mm::memory::SplitRead;
 use crate::mm::page_cache::state::{LOCKED, MARKER, PRESENT};
 use crate::mm::page_cache::{PAGE_BYTES, PAGE_SECTORS};
 use crate::mm::readahead::{Next, Touched};
@@ -34,11 +35,22 @@ impl Machine {
             ra_pages
         };
         let touched = Touched { page, base, wanted, marker };
-        match process.window.next(&mut self.mm.cache, touched, max) {
+        let (window, cache) = (&mut process.window, &mut self.mm.cache);
+        let behaviours = self.mm.behaviours;
+        let aligned = behaviours.windows_end_aligned;
+        let next = match (behaviours.only_marker_moves_window, marker) {
+            (false, _) => window.next(cache, touched, max),
+            (true, false) => window.miss(cache, touched, max),
+            (true, true) => window.reach_marker(cache, touched, max, aligned),
+        };
+        match next {
             // A random read: exactly what was asked for.
             Next::Wanted => self.read_pages(task, page, wanted.min(file_pages - (page - base)), 0),
             Next::Window { start, size, async_size } if start < file_pages => {
                 let count = size.min(file_pages - start);
+                // A window that reaches the end of the file has no marker (`do_page_cache_ra`, Linux 7.3).
+                let ends = aligned && count == file_pages - start;
+                let async_size = if ends { 0 } else { async_size };
                 let cut = size - count;
                 self.read_pages(task, base + start, count, async_size.saturating_sub(cut));
             }
@@ -68,11 +80,16 @@ impl Machine {
 
     fn submit_page_reads(&mut self, task: TaskId, mut first: u64, end: u64) {
         let max_pages = (u64::from(self.block.disks[0].max_sectors) / PAGE_SECTORS).max(1);
+        let bio_pages = if self.mm.behaviours.bio_holds_window { end - first } else { BIO_PAGES };
         let device_sectors = self.block.capacity_sectors;
         let mut bio_end = first;
         while first < end {
             if first == bio_end {
-                bio_end = end.min(first + BIO_PAGES);
+                bio_end = end.min(first + bio_pages);
+                let parts = (bio_end - first).div_ceil(max_pages);
+                if parts > 1 && self.mm.behaviours.bio_holds_window {
+                    self.mm.split_reads.push(SplitRead { pages: first..bio_end, parts });
+                }
             }
             // Pages that do not fit in one request are split off the bio.
             let pages = (bio_end - first).min(max_pages);
@@ -93,8 +110,17 @@ impl Machine {
 
     /// A read into the cache is done.
     pub(crate) fn pages_read(&mut self, sector: u64, nr_sectors: u32) {
-        let first = sector / PAGE_SECTORS;
-        let end = (sector + u64::from(nr_sectors)).div_ceil(PAGE_SECTORS);
+        let mut first = sector / PAGE_SECTORS;
+        let mut end = (sector + u64::from(nr_sectors)).div_ceil(PAGE_SECTORS);
+        let split = &mut self.mm.split_reads;
+        if let Some(place) = split.iter().position(|bio| bio.pages.contains(&first)) {
+            split[place].parts -= 1;
+            if split[place].parts > 0 {
+                return;
+            }
+            let whole = split.swap_remove(place).pages;
+            (first, end) = (whole.start, whole.end);
+        }
         for page in first..end {
             self.mm.cache.change(page, PRESENT, LOCKED);
         }

@@ -21,6 +21,9 @@ impl Default for Window {
     }
 }
 
+/// A window ends at a multiple of so many pages (Linux 7.3).
+const WINDOW_ALIGN_PAGES: u64 = 4;
+
 fn initial_size(wanted: u64, max: u64) -> u64 {
     let size = wanted.next_power_of_two();
     if size <= max / 32 {
@@ -89,7 +92,70 @@ impl Window {
         }
     }
 
-    /// Moves the window on (`ondemand_readahead`).
+    /// A reader found a page missing (`page_cache_sync_ra`, Linux 6.12).
+    pub(crate) fn miss(&mut self, cache: &mut PageCache, touched: Touched, max: u64) -> Next {
+        let Touched { page, base, wanted, .. } = touched;
+        let index = page - base;
+        if index == 0 || wanted > max || index.wrapping_sub(self.previous) <= 1 {
+            self.start = index;
+            self.size = initial_size(wanted, max);
+            self.async_size = if self.size > wanted { self.size - wanted } else { self.size / 2 };
+        } else {
+            let history = cache.history(page, max);
+            if history <= wanted {
+                return Next::Wanted;
+            }
+            self.follow(index, history, wanted, max);
+        }
+        self.read()
+    }
+
+    /// A reader touched a marker (`page_cache_async_ra`, Linux 6.12 and 7.3). The new window's end may be
+    /// `aligned`.
+    pub(crate) fn reach_marker(
+        &mut self,
+        cache: &mut PageCache,
+        touched: Touched,
+        max: u64,
+        aligned: bool,
+    ) -> Next {
+        let Touched { page, base, wanted, .. } = touched;
+        let index = page - base;
+        if self.size > 0 && index == self.start + self.size - self.async_size {
+            self.start += self.size;
+            // The window of a call that has little left to read does not shrink.
+            self.size = self.size.max(next_size(self.size, max));
+        } else {
+            // The marker of another window: continue after the cached pages.
+            let missing = cache.next_missing(page + 1, max) - base;
+            if missing - index > max {
+                return Next::Nothing;
+            }
+            self.start = missing;
+            self.size = next_size(missing - index + wanted, max);
+        }
+        // The order of a folio grows by two with each window; where folios have one page, from 0 each time.
+        let align = (max & max.wrapping_neg()).min(WINDOW_ALIGN_PAGES);
+        let aligned_end = (self.start + self.size) / align * align;
+        if aligned && aligned_end > self.start {
+            self.size = aligned_end - self.start;
+        }
+        self.async_size = self.size;
+        self.read()
+    }
+
+    fn read(&self) -> Next {
+        Next::Window { start: self.start, size: self.size, async_size: self.async_size }
+    }
+
+    /// The pages before it are cached, so it looks like a stream that another window has read.
+    fn follow(&mut self, index: u64, history: u64, wanted: u64, max: u64) {
+        self.start = index;
+        self.size = (if history >= index { history * 2 } else { history } + wanted).min(max);
+        self.async_size = 1;
+    }
+
+    /// Moves the window on (`ondemand_readahead`, Linux 6.1).
     pub(crate) fn next(&mut self, cache: &mut PageCache, touched: Touched, max: u64) -> Next {
         let Touched { page, base, wanted, marker } = touched;
         let index = page - base;
@@ -123,10 +189,70 @@ impl Window {
             if history <= wanted {
                 return Next::Wanted;
             }
-            self.start = index;
-            self.size = (if history >= index { history * 2 } else { history } + wanted).min(max);
-            self.async_size = 1;
+            self.follow(index, history, wanted, max);
         }
-        Next::Window { start: self.start, size: self.size, async_size: self.async_size }
+        self.read()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mm::page_cache::state::PRESENT;
+
+    const MAX: u64 = 32;
+
+    fn touched(page: u64, wanted: u64, marker: bool) -> Touched {
+        Touched { page, base: 0, wanted, marker }
+    }
+
+    fn window(start: u64, size: u64, async_size: u64) -> Next {
+        Next::Window { start, size, async_size }
+    }
+
+    #[test]
+    fn a_marker_moves_the_window_on_and_grows_it() {
+        let (mut cache, mut state) = (PageCache::new(1 << 20), Window::default());
+        assert_eq!(state.miss(&mut cache, touched(0, 1, false), MAX), window(0, 4, 3));
+        assert_eq!(state.reach_marker(&mut cache, touched(1, 1, true), MAX, true), window(4, 8, 8));
+        assert_eq!(
+            state.reach_marker(&mut cache, touched(4, 1, true), MAX, true),
+            window(12, 16, 16)
+        );
+    }
+
+    /// In 6.1 a miss where the next window was expected continues that window; in 7.3 it begins a new one.
+    #[test]
+    fn a_miss_begins_a_window() {
+        let first = touched(0, 1, false);
+        let (mut cache, mut old, mut new) =
+            (PageCache::new(1 << 20), Window::default(), Window::default());
+        assert_eq!(old.next(&mut cache, first, MAX), window(0, 4, 3));
+        assert_eq!(new.miss(&mut cache, first, MAX), window(0, 4, 3));
+        old.previous = 3;
+        new.previous = 3;
+        let behind = touched(4, 1, false);
+        assert_eq!(old.next(&mut cache, behind, MAX), window(4, 24, 16));
+        assert_eq!(new.miss(&mut cache, behind, MAX), window(4, 4, 3));
+    }
+
+    /// A call that wants the whole window: half of it in 7.3 is ahead of the marker.
+    #[test]
+    fn a_window_that_the_call_fills_has_its_marker_in_the_middle() {
+        let (mut cache, mut state) = (PageCache::new(1 << 20), Window::default());
+        assert_eq!(state.miss(&mut cache, touched(0, MAX, false), MAX), window(0, MAX, MAX / 2));
+    }
+
+    #[test]
+    fn a_window_ends_at_a_multiple_of_four_pages() {
+        let (mut cache, mut state) = (PageCache::new(1 << 20), Window::default());
+        for page in 1..7 {
+            cache.change(page, PRESENT, 0);
+        }
+        // The marker of another window at page 1: the next missing page is 7. Twice the 6 pages up to it and the
+        // wanted one are 14.
+        let mut reach = |aligned| state.reach_marker(&mut cache, touched(1, 1, true), MAX, aligned);
+        assert_eq!(reach(false), window(7, 14, 14));
+        assert_eq!(reach(true), window(7, 13, 13));
     }
 }

@@ -13,7 +13,7 @@ use crate::block::request::{RequestId, TaskId};
 use crate::core::event::{Class, EventQueue};
 use crate::core::processor_table::{ProcessorTable, StepCosts};
 use crate::task::processor::{Processor, Runner};
-use crate::task::ready::{GIVES_WAY, Ready, rank_of_fork};
+use crate::task::ready::{GIVES_WAY, Ranks, Ready};
 
 /// Runs of a hardware queue by its worker on one processor, before the next processor's worker has its turn
 /// (`BLK_MQ_CPU_WORK_BATCH` in `block/blk-mq.h`, Linux 6.1).
@@ -31,6 +31,7 @@ pub struct Processors {
     by_rank: bool,
     /// The processes of jobs are the first tasks.
     nr_processes: u32,
+    ranks: Ranks,
     /// The one that computes now, and whether it runs a task rather than an interrupt.
     current: usize,
     runs_task: bool,
@@ -46,9 +47,10 @@ pub struct Processors {
 
 impl Processors {
     /// The processes of jobs are the first of all tasks.
-    pub fn new(
+    pub(crate) fn new(
         table: &ProcessorTable,
         nr_processes: u32,
+        ranks: Ranks,
         nr_tasks: u32,
         nr_hctxs: &[usize],
     ) -> Self {
@@ -60,6 +62,7 @@ impl Processors {
             slice_ns,
             by_rank: nr == 1,
             nr_processes,
+            ranks,
             current: 0,
             runs_task: false,
             of_task: (0..nr_tasks).map(|task| task % nr).collect(),
@@ -268,7 +271,7 @@ impl Processors {
             Ready::Submission(task) | Ready::Process(task) | Ready::Call(task)
                 if self.by_rank && task < self.nr_processes =>
             {
-                rank_of_fork(task, self.nr_processes)
+                self.ranks.of(task)
             }
             Ready::Queue(_) | Ready::CacheFlush(_) => 0,
             _ => u32::from(!self.by_rank),

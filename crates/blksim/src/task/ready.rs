@@ -19,9 +19,31 @@ const LATE_FORKS: u32 = 3;
 /// From this rank on, a task lags so far that a task woken ahead of it runs at once.
 pub(crate) const GIVES_WAY: u32 = 2;
 
-/// The rank of a process among so many, which are forked in order.
-pub(crate) fn rank_of_fork(index: u32, nr_processes: u32) -> u32 {
-    (index + 1 + LATE_FORKS).saturating_sub(nr_processes)
+/// The ranks of the processes of jobs, which are forked in order. Kernel threads have the first rank.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ranks {
+    /// The last of so many processes lag in virtual runtime.
+    LateForksLag(u32),
+    /// Processes go behind the workers of queues, in the order of waking ([`Behaviours::workers_go_first`]).
+    ///
+    /// [`Behaviours::workers_go_first`]: crate::block::kernel_version::Behaviours::workers_go_first
+    BehindWorkers,
+    /// All have the first rank.
+    None,
+}
+
+impl Ranks {
+    /// The rank of a process, by its index.
+    #[inline]
+    pub(crate) fn of(self, index: u32) -> u32 {
+        match self {
+            Self::LateForksLag(nr_processes) => {
+                (index + 1 + LATE_FORKS).saturating_sub(nr_processes)
+            }
+            Self::BehindWorkers => GIVES_WAY - 1,
+            Self::None => 0,
+        }
+    }
 }
 
 /// Something that is ready to run.
@@ -48,6 +70,7 @@ pub(crate) enum Ready {
 pub(crate) struct ReadyList {
     /// The first tasks are the processes of jobs.
     nr_processes: u32,
+    ranks: Ranks,
     /// The first entry has a field of its own: usually there is only one.
     first: Option<(u32, Ready)>,
     /// Empty if there is no first.
@@ -56,12 +79,17 @@ pub(crate) struct ReadyList {
 
 impl ReadyList {
     pub fn new(nr_processes: u32) -> Self {
-        Self { nr_processes, first: None, rest: VecDeque::new() }
+        let ranks = Ranks::LateForksLag(nr_processes);
+        Self { nr_processes, ranks, first: None, rest: VecDeque::new() }
     }
 
-    /// All have the first rank from now on.
-    pub(crate) fn forget_ranks(&mut self) {
-        self.nr_processes = 0;
+    /// Sets the ranks of the processes from now on.
+    pub(crate) fn set_ranks(&mut self, ranks: Ranks) {
+        self.ranks = ranks;
+    }
+
+    pub(crate) fn ranks(&self) -> Ranks {
+        self.ranks
     }
 
     /// The first entry, with its rank.
@@ -130,6 +158,6 @@ impl ReadyList {
     /// The rank of a task; kernel threads have the first.
     #[inline]
     fn rank_of(&self, task: TaskId) -> u32 {
-        if task < self.nr_processes { rank_of_fork(task, self.nr_processes) } else { 0 }
+        if task < self.nr_processes { self.ranks.of(task) } else { 0 }
     }
 }

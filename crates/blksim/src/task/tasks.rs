@@ -4,7 +4,7 @@ use std::ops::{Index, IndexMut};
 
 use super::direct_ios::DirectIos;
 use super::job_process::{IssueStage, JobProcess};
-use super::ready::rank_of_fork;
+use super::ready::Ranks;
 use super::ring::{Ring, nr_workers};
 use super::slots::SlotRecorder;
 use super::task_struct::{Role, Task};
@@ -101,6 +101,7 @@ impl Tasks {
         let mut all = Vec::new();
         let mut processes = Vec::new();
         let nr_processes = layout.regions.iter().map(Vec::len).sum::<usize>() as u32;
+        let ranks = Ranks::LateForksLag(nr_processes);
         let order = JobOrder::new(jobs);
         let mut left_in_phase = vec![0; order.nr_phases()];
         let flows = Flows::new(jobs);
@@ -109,7 +110,7 @@ impl Tasks {
             for (number, region) in layout.regions[index].iter().enumerate() {
                 left_in_phase[phase] += 1;
                 let fork = processes.len() as u32;
-                let rank = rank_of_fork(fork, nr_processes);
+                let rank = ranks.of(fork);
                 all.push(Task::new(Role::Process(fork)));
                 let number = number as u32;
                 let mut process = JobProcess::new(job, index, number, phase, rank, *region, seed);
@@ -162,10 +163,10 @@ impl Tasks {
         (task as usize) < self.rings.len() && self.processes[task as usize].punts
     }
 
-    /// Several processors run what is woken in that order.
-    pub(crate) fn forget_ranks(&mut self) {
-        for process in &mut self.processes {
-            process.rank = 0;
+    /// Sets the ranks of the processes.
+    pub(crate) fn set_ranks(&mut self, ranks: Ranks) {
+        for (index, process) in (0..).zip(&mut self.processes) {
+            process.rank = ranks.of(index);
         }
     }
 

@@ -26,9 +26,20 @@ pub(super) struct Depths {
 impl Depths {
     /// Async requests get half of each word, sync writes three quarters, and both much less while a
     /// queue is raised.
-    pub fn new(queue: &QueueFacts) -> Self {
+    ///
+    /// Since 6.12 these are parts of the whole map. Until 7.0 the kernel notifies the scheduler of a new
+    /// `nr_requests` just before it is set: it sees `known_requests` (`blk_mq_update_nr_requests`).
+    pub fn new(queue: &QueueFacts, known_requests: u32) -> Self {
         if queue.behaviours.async_depth_of_queue {
             return Self::of_queue(queue);
+        }
+        if queue.behaviours.shallow_depth_of_map {
+            let depth = |sixteenths: u32| {
+                let all = (known_requests * sixteenths / 16).max(1);
+                Depth { word: all, all }
+            };
+            let shares = [[depth(8), depth(12)], [depth(3), depth(6)]];
+            return Self { nr_requests: queue.nr_requests, shares };
         }
         let (nr_requests, bits_per_word) = (queue.nr_requests, queue.bits_per_word);
         let depth = |sixteenths: u32| {
@@ -77,21 +88,27 @@ mod tests {
 
     #[test]
     fn depths_are_shares_of_each_word() {
-        let depths = Depths::new(&QueueFacts::TYPICAL);
+        let depths = Depths::new(&QueueFacts::TYPICAL, 64);
         let all = depths.shares.map(|raised| raised.map(|depth| (depth.word, depth.all)));
         assert_eq!(all, [[(8, 32), (12, 48)], [(3, 12), (6, 24)]]);
         // Words of two tags always allow one.
-        let few =
-            Depths::new(&QueueFacts { nr_requests: 4, bits_per_word: 2, ..QueueFacts::TYPICAL })
-                .shares
-                .map(|raised| raised.map(|depth| depth.word));
+        let few = QueueFacts { nr_requests: 4, bits_per_word: 2, ..QueueFacts::TYPICAL };
+        let few = Depths::new(&few, 4).shares.map(|raised| raised.map(|depth| depth.word));
         assert_eq!(few, [[1, 1], [1, 1]]);
     }
 
     #[test]
     fn later_depths_are_shares_of_the_queues() {
         let queue = QueueFacts { behaviours: Behaviours::V7_3, ..QueueFacts::TYPICAL };
-        let all = Depths::new(&queue).shares.map(|raised| raised.map(|depth| depth.all));
+        let all = Depths::new(&queue, 64).shares.map(|raised| raised.map(|depth| depth.all));
         assert_eq!(all, [[32, 48], [12, 24]]);
+    }
+
+    /// In 6.12 bfq learns of 64 requests while the queue still has 8.
+    #[test]
+    fn depths_of_6_12_are_shares_of_the_map_as_it_was() {
+        let queue = QueueFacts { behaviours: Behaviours::V6_12, ..QueueFacts::TYPICAL };
+        let all = Depths::new(&queue, 8).shares.map(|raised| raised.map(|depth| depth.all));
+        assert_eq!(all, [[4, 6], [1, 3]]);
     }
 }

@@ -252,7 +252,7 @@ impl Scheduler for Bfq {
         let jiffy_ns = settings.jiffy_ns;
         Self {
             settings,
-            depths: Depths::new(&queue),
+            depths: Depths::new(&queue, queue.initial_requests),
             next_tick_ns: 0,
             hierarchy: Hierarchy::new(queue.behaviours.one_busy_group_is_symmetric),
             queues: Vec::new(),
@@ -378,8 +378,8 @@ impl Scheduler for Bfq {
         self.store(tunables, name, &cx.queue.facts);
     }
 
-    fn depth_updated(&mut self, cx: &mut Context, _before: QueueFacts) {
-        self.depths = Depths::new(&cx.queue.facts);
+    fn depth_updated(&mut self, cx: &mut Context, before: QueueFacts) {
+        self.depths = Depths::new(&cx.queue.facts, before.nr_requests);
     }
 
     /// A group's weight takes effect when it is next entered (`bfq_group_set_weight`).

@@ -86,12 +86,17 @@ fn targets_ns(tunables: &Values) -> [u64; 2] {
     [tunables.get_ns("read_lat_nsec"), tunables.get_ns("write_lat_nsec")]
 }
 
-fn async_depth(queue: &QueueFacts) -> u32 {
+/// Kernels without an `async_depth` of the queue tell schedulers of a new `nr_requests` just before it is set:
+/// they see `known_requests`.
+fn async_depth(queue: &QueueFacts, known_requests: u32) -> u32 {
     if queue.behaviours.async_depth_of_queue {
         let initial = queue.initial_requests * ASYNC_PERCENT / 100;
         return in_proportion(initial, queue.initial_requests, queue.nr_requests);
     }
-    (queue.bits_per_word * ASYNC_PERCENT / 100).max(1)
+    // A part of the whole map since 6.12, before of each word.
+    let of_map = queue.behaviours.shallow_depth_of_map;
+    let tags = if of_map { known_requests } else { queue.bits_per_word };
+    (tags * ASYNC_PERCENT / 100).max(1)
 }
 
 impl<D: Depths> Scheduler for Heuristic<D> {
@@ -101,7 +106,7 @@ impl<D: Depths> Scheduler for Heuristic<D> {
         Self {
             domains: Domains::new(D::SIZES, queue.nr_hctxs),
             depths: D::new(targets_ns(tunables)),
-            async_depth: async_depth(&queue),
+            async_depth: async_depth(&queue, queue.initial_requests),
             queue,
         }
     }
@@ -150,9 +155,9 @@ impl<D: Depths> Scheduler for Heuristic<D> {
         self.depths.retarget(targets_ns(tunables));
     }
 
-    fn depth_updated(&mut self, cx: &mut Context, _before: QueueFacts) {
+    fn depth_updated(&mut self, cx: &mut Context, before: QueueFacts) {
         self.queue = cx.queue.facts;
-        self.async_depth = async_depth(&self.queue);
+        self.async_depth = async_depth(&self.queue, before.nr_requests);
     }
 
     fn describe(&self, requests: &Requests) -> Option<Holding> {
