@@ -82,16 +82,19 @@ fn completed(
     asked.iter().map(complete).collect()
 }
 
+/// A command, with the sectors that I/Os have claimed: of each the first, and the one after the last.
+type Claimed<'a> = (&'a CompletedCommand, Vec<(u64, u64)>);
+
 /// Commands by their first sector, with the sectors that no I/O has claimed.
 struct Unclaimed<'a> {
-    /// In the order of arrival, with what was claimed as first and last sector.
-    commands: BTreeMap<(bool, u64), Vec<(&'a CompletedCommand, Vec<(u64, u64)>)>>,
+    /// In the order of arrival.
+    commands: BTreeMap<(bool, u64), Vec<Claimed<'a>>>,
     largest: u64,
 }
 
 impl<'a> Unclaimed<'a> {
     fn of(commands: &'a [CompletedCommand]) -> Self {
-        let mut by_sector: BTreeMap<_, Vec<(&CompletedCommand, Vec<_>)>> = BTreeMap::new();
+        let mut by_sector: BTreeMap<_, Vec<Claimed>> = BTreeMap::new();
         for command in commands {
             let places = by_sector.entry((command.is_write, command.sector)).or_default();
             places.push((command, Vec::new()));
