@@ -23,6 +23,7 @@ from blklab.execution.calibration.disk.document import (
 )
 from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.fit import Fit, fitted
+from blklab.execution.calibration.disk.flash.calibrate import flash_calibrated
 from blklab.execution.calibration.disk.forward import FINE_IOS, NEAREST_IOS, Forward, Logs, rates_of
 from blklab.execution.calibration.disk.ground import Ground, Measurement
 from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
@@ -128,6 +129,10 @@ def calibrated(
         with_arm = arm_calibrated(runs, seed=seed, machine=machine)
         return with_arm.model_copy(update={"steady": steady})
     limits = _limits(runs, budget_ns)
+    if not limits.of_reads:
+        flash = flash_calibrated(runs, limits, seed=seed, machine=machine)
+        if flash is not None:
+            return flash.model_copy(update={"steady": steady})
     lengths = _lengths(runs, limits, _runtime_us(order, probes, budget_ns), probes.single_us)
     limited = _long_holdouts(limits, writes=facts.writable)
     holdouts += limited

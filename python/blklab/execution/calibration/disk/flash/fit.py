@@ -1,0 +1,211 @@
+"""Fits the figures of a flash drive: least squares with the simulator under the same loads for the same time.
+
+Nearly all loads are free of chance, in the simulator as on its disks, so the fit is as exact as they are
+repeatable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import brentq, least_squares
+
+from blklab.execution.calibration.disk.flash.figures import FlashDrive, Floats, Layout
+from blklab.execution.calibration.disk.flash.loads import Row
+from blklab.execution.calibration.disk.ground import Measurement
+from blklab.execution.calibration.disk.model import Model
+
+_SEEDS = range(11, 15)
+_FIRST_SEED = _SEEDS[:1]
+_LEAST_ERROR = 5e-4
+_FIRST_MODEL_ERROR = 1e-3
+_TOLERATED = 3.0
+"""Standard errors beyond which a residual counts less."""
+_CALLS = 8
+_COMMAND_PARTS = (0.0, 0.1, 0.25, 0.5, 0.8)
+"""Of the time between deep writes, for the link's time for a command, where the search begins."""
+_SUSPENDS_NS = (2000, 10_000, 40_000)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A row's number, as the logarithm of its mean, and its standard error."""
+
+    row: Row
+    log: float
+    error: float
+
+
+@dataclass(frozen=True)
+class FlashFit:
+    """The figures, with their uncertainty."""
+
+    drive: FlashDrive
+    layout: Layout
+    vector: Floats
+    deviations: Floats
+    model_error: float
+    """Scatter beyond that of the measurements."""
+    residuals: Mapping[str, float]
+    """By load: the logarithm of what was measured over what the drive has."""
+
+
+def observed(row: Row, measurements: Sequence[Measurement]) -> Observed:
+    """A row from repetitions of its load."""
+    logs = [_log(row, one) for one in measurements]
+    scatter = float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
+    counted = 0.0
+    if row.quantity == "iops" and not row.drawn:
+        counted = 0.3 / max(1, measurements[0].ios)
+    return Observed(row, float(np.mean(logs)), math.hypot(scatter / math.sqrt(len(logs)), counted, _LEAST_ERROR))
+
+
+def _log(row: Row, found: Measurement) -> float:
+    value = found.iops if row.quantity == "iops" else found.mean_ns
+    return math.log(value or found.p50_ns)
+
+
+class Problem:
+    """The rows and what the simulator has for them."""
+
+    def __init__(self, rows: Sequence[Observed], layout: Layout, like: FlashDrive, model: Model) -> None:
+        self.rows = list(rows)
+        self.layout = layout
+        self.like = like
+        self._model = model
+        self.model_error = _FIRST_MODEL_ERROR
+        self.measured = np.array([one.log for one in rows])
+        self.priors = layout.priors()
+        self.start = layout.vector(like)
+        for one in rows:
+            model.runtimes_us[one.row.load.name] = one.row.runtime_us
+
+    def predicted(self, drive: FlashDrive, seeds: Sequence[int]) -> Floats:
+        """The rows' logarithms: a line for each seed, alike where nothing is drawn."""
+        found = []
+        for one in self.rows:
+            used = seeds if one.row.drawn else seeds[:1]
+            runs = self._model.measured(one.row.device(drive), [one.row.load], used)[0]
+            logs = [_log(one.row, run) for run in runs]
+            found.append(logs * (len(seeds) // len(logs)))
+        return np.array(found).T
+
+    @property
+    def errors(self) -> Floats:
+        """Standard errors, with the model's own."""
+        return np.array([math.hypot(one.error, self.model_error) for one in self.rows])
+
+    def residuals(self, vector: Floats) -> Floats:
+        """Of rows and priors, in standard deviations."""
+        drive = self.layout.drive(vector, self.like)
+        misfit = (self.predicted(drive, _SEEDS).mean(axis=0) - self.measured) / self.errors
+        return np.concatenate([misfit, (vector - self.start) / self.priors])
+
+    def cost(self, drive: FlashDrive) -> float:
+        """Half the sum of squares, of which large ones count less."""
+        misfit = (self.predicted(drive, _SEEDS).mean(axis=0) - self.measured) / self.errors
+        squares = (misfit / _TOLERATED) ** 2
+        return float(_TOLERATED**2 * np.sum(np.sqrt(1 + squares) - 1))
+
+    def slopes(self, vector: Floats) -> Floats:
+        """Derivatives of the rows, of which one seed is enough: under it most of the chance cancels."""
+        low, high = self.layout.bounds()
+        columns = []
+        for index, step in enumerate(self.layout.steps()):
+            up, down = vector.copy(), vector.copy()
+            up[index] = min(vector[index] + step, high[index])
+            down[index] = max(vector[index] - step, low[index])
+            difference = self._once(up) - self._once(down)
+            columns.append(difference / (up[index] - down[index]))
+        return np.column_stack(columns)
+
+    def _once(self, vector: Floats) -> Floats:
+        line: Floats = self.predicted(self.layout.drive(vector, self.like), _FIRST_SEED)[0]
+        return line
+
+    def jacobian(self, vector: Floats) -> Floats:
+        """The derivative of the residuals."""
+        return np.vstack([self.slopes(vector) / self.errors[:, None], np.diag(1 / self.priors)])
+
+
+def fitted(rows: Sequence[Observed], names: Sequence[str], start: FlashDrive, model: Model) -> FlashFit:
+    """The figures under which the simulator gives what was measured.
+
+    Args:
+        rows: What was measured.
+        names: The figures to fit.
+        start: Where the search begins.
+        model: The simulator.
+    """
+    layout = Layout(tuple(names))
+    start = _best_start(Problem(rows, layout, start, model), start)
+    problem = Problem(rows, layout, start, model)
+    vector = problem.start
+    low, high = layout.bounds()
+    for _ in range(2):
+        found = least_squares(
+            problem.residuals,
+            np.clip(vector, low + 1e-9, high),
+            jac=problem.jacobian,
+            bounds=(low, high),
+            x_scale=10 * layout.steps(),
+            loss="soft_l1",
+            f_scale=_TOLERATED,
+            ftol=1e-3,
+            xtol=1e-7,
+            gtol=None,
+            max_nfev=_CALLS,
+        )
+        vector = found.x
+        before, problem.model_error = problem.model_error, _excess(problem, vector)
+        if problem.model_error <= before:
+            break
+    return _finished(problem, vector)
+
+
+def _best_start(problem: Problem, start: FlashDrive) -> FlashDrive:
+    """The start with the best times for a command and for a suspension, about which closed forms say little."""
+    together = start.command + start.interface
+    for part in _COMMAND_PARTS:
+        command = part * min(together, 20_000.0)
+        other = replace(start, command=command, interface=max(0.0, together - command))
+        start = min(start, other, key=problem.cost)
+    for suspend in _SUSPENDS_NS:
+        start = min(start, replace(start, suspend=float(suspend)), key=problem.cost)
+    return start
+
+
+def _excess(problem: Problem, vector: Floats) -> float:
+    """Scatter beyond the measurements', so that together they explain the misfit."""
+    drive = problem.layout.drive(vector, problem.like)
+    misfit = problem.predicted(drive, _SEEDS).mean(axis=0) - problem.measured
+    errors = np.array([one.error for one in problem.rows])
+    freedom = max(1, len(misfit) - len(vector))
+
+    def surplus(model_error: float) -> float:
+        return float(np.sum(misfit**2 / (errors**2 + model_error**2))) - freedom
+
+    if surplus(0.0) <= 0:
+        return 0.0
+    return float(brentq(surplus, 0.0, 10.0))
+
+
+def _finished(problem: Problem, vector: Floats) -> FlashFit:
+    drive = problem.layout.drive(vector, problem.like)
+    by_seed = problem.predicted(drive, _SEEDS)
+    chance = by_seed.std(axis=0, ddof=1) / math.sqrt(len(by_seed))
+    errors = np.hypot(problem.errors, chance)
+    weighted = problem.slopes(vector) / errors[:, None]
+    information = weighted.T @ weighted + np.diag(1 / problem.priors**2)
+    misfit = problem.measured - by_seed.mean(axis=0)
+    return FlashFit(
+        drive=drive,
+        layout=problem.layout,
+        vector=vector,
+        deviations=np.sqrt(np.diag(np.linalg.inv(information))),
+        model_error=problem.model_error,
+        residuals={one.row.load.name: float(part) for one, part in zip(problem.rows, misfit, strict=True)},
+    )
