@@ -24,6 +24,7 @@ from blklab.execution.calibration.disk.flash.filling import (
     Point,
     Stages,
     chosen_s,
+    last_line,
     lengths_s,
     stages_of,
 )
@@ -63,9 +64,15 @@ _HOST_NS = 4000
 """Of a latency, about what this machine itself computes."""
 _BAD_MODEL = 0.05
 """Scatter beyond the measurements' with which the kind does not describe the disk."""
-_APART = 1.1
+_APART = 1.15
 """Times by which single writes must outrun the slow cells to tell the buffer from the fast ones."""
 _SLOW_FILL_KIB = (4, 8, 16, 32, 64, 128)
+_MOST_SLOW_FILL_S = 8.0
+_LEAST_PART = 0.1
+_LEAST_SLC = 0.02
+"""Of what is written beyond the slow rate: a smaller cache of fast cells is none."""
+_BEYOND = (1.3, 1.8)
+"""Times after which writes have filled everything."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,8 @@ class _Fills:
 
     stages: Stages | None
     rows: Sequence[Row]
+    seen_bytes: float
+    """Written at most without a pause."""
 
 
 def flash_calibrated(
@@ -103,7 +112,7 @@ def flash_calibrated(
     singles = single_rows(stripe, space, facts.queues.max_sectors_kb)
     others = other_rows(space, flushes=facts.queues.volatile_cache)
     model = Model(space, machine)
-    tests = [*HOLDOUTS, *(BUFFERED_HOLDOUTS if limits.writes is not None else ())]
+    tests = [*HOLDOUTS, *BUFFERED_HOLDOUTS]
     begun, planned = len(runs.made), runs.planned
     runs.planned = begun + _ROUNDS * (len(singles) + len(others) + len(tests) + 2) + 40
     rows = [*singles, *others]
@@ -113,22 +122,24 @@ def flash_calibrated(
         _round(runs, rows, seed, number)
     start = _start(runs, stripe)
     runs.announce("measuring what the drive holds of long writes")
-    fills = _fills(runs, limits, start)
+    fills = _fills(runs, start)
     start = _with_fills(runs, start, fills)
     runs.announce("fitting the profile of a flash drive")
     found = [observed(row, runs.of(row.load)) for row in [*rows, *fills.rows]]
-    fit = fitted(found, _names(start, fills, facts.queues.volatile_cache), start, model)
+    fit = fitted(found, _names(start, fills, flushes=facts.queues.volatile_cache), start, model)
     if fit.model_error > _BAD_MODEL:
         runs.announce(f"a flash drive would do otherwise, by {100 * fit.model_error:.0f} %")
         runs.planned = planned + len(runs.made) - begun
         return None
+    if fills.stages is None:
+        tests = [*HOLDOUTS]
     runs.announce("testing the profile on loads that were not fitted")
     for load in tests:
         model.runtimes_us[load.name] = _LONG_TEST_US if load in BUFFERED_HOLDOUTS else _TEST_US
     for number in range(_ROUNDS):
         for load in [REFERENCE, *_shuffled(tests, seed, "flash test", number)]:
             runs.one(load, model.runtimes_us.get(load.name, _TEST_US))
-    return _document(runs, fit, found, tests, model, seed=seed, machine=machine)
+    return _document(runs, fit, found, tests, model, limits, seed=seed, machine=machine)
 
 
 def _round(runs: Runs, rows: Sequence[Row], seed: int, number: int) -> None:
@@ -190,12 +201,10 @@ def _start(runs: Runs, stripe: int) -> FlashDrive:
     )
 
 
-def _fills(runs: Runs, limits: Limits, start: FlashDrive) -> _Fills:
+def _fills(runs: Runs, start: FlashDrive) -> _Fills:
     """Long writes that show the stages; none if writes never slow down."""
     facts = runs.ground.facts
     space = facts.space_bytes
-    if limits.writes is None:
-        return _Fills(None, ())
     usual = buffer_load(
         queue_depth=facts.queues.depth, max_sectors_kb=facts.queues.max_sectors_kb, space_bytes=space
     )
@@ -212,10 +221,12 @@ def _fills(runs: Runs, limits: Limits, start: FlashDrive) -> _Fills:
         _rest(runs, row.runtime_us)
         runs.one(row.load, row.runtime_us)
 
-    first = [
-        fill(usual.block_kib, usual.depth, length_s)
-        for length_s in lengths_s(points(runs.of(usual), usual.block_kib), limits.writes)
-    ]
+    seen = points(runs.of(usual), usual.block_kib)
+    seen_bytes = max(point.written for point in seen)
+    line = last_line(seen)
+    if line is None:
+        return _Fills(None, (), seen_bytes)
+    first = [fill(usual.block_kib, usual.depth, length_s) for length_s in lengths_s(seen, line)]
     for row in first:
         measure(row)
     stages = stages_of(
@@ -228,19 +239,24 @@ def _fills(runs: Runs, limits: Limits, start: FlashDrive) -> _Fills:
     for _ in range(_FILL_ROUNDS):
         for row in rows:
             measure(row)
-    return _Fills(stages, rows)
+    return _Fills(stages, rows, seen_bytes)
 
 
 def _slow_fills(start: FlashDrive, stages: Stages) -> list[tuple[int, float]]:
-    """Single writes slower than the link: what fast cells take depends on the rate, a buffer does not."""
-    wanted = math.sqrt(stages.slow_rate * stages.first_rate)
-    rates = {kib: _single_rate(start, kib) for kib in _SLOW_FILL_KIB}
-    usable = {kib: rate for kib, rate in rates.items() if rate > _APART * stages.slow_rate}
-    if not usable:
-        return []
-    block_kib = min(usable, key=lambda kib: abs(math.log(usable[kib] / wanted)))
-    end = stages.height_bytes / (usable[block_kib] - stages.slow_rate)
-    return [(block_kib, part * end) for part in (1.2, 1.6) if part * end < _MOST_FILL_S]
+    """Single writes slower than the link: what fast cells take depends on the rate, a buffer does not.
+
+    The slower they are, the more it differs, and the longer it takes.
+    """
+    for block_kib in _SLOW_FILL_KIB:
+        rate = _single_rate(start, block_kib)
+        if rate < _APART * stages.slow_rate:
+            continue
+        # With a slower rate less lies beyond the last line.
+        part = (1 - stages.slow_rate / rate) / (1 - stages.slow_rate / stages.first_rate)
+        most_s = max(part, _LEAST_PART) * stages.height_bytes / (rate - stages.slow_rate)
+        if _BEYOND[-1] * most_s < _MOST_SLOW_FILL_S:
+            return [(block_kib, beyond * most_s) for beyond in _BEYOND]
+    return []
 
 
 def _single_rate(start: FlashDrive, block_kib: int) -> float:
@@ -255,8 +271,9 @@ def _with_fills(runs: Runs, start: FlashDrive, fills: _Fills) -> FlashDrive:
     facts = runs.ground.facts
     synced_ns = _synced_ns(runs, start)
     if stages is None:
-        program = synced_ns or start.stripe_bytes / 1e9 * start.program
-        return replace(start, program=program, slc_bytes=0.0)
+        # All writes ended on the cells that take short ones; nobody knows of others.
+        program = synced_ns or start.slc_program
+        return replace(start, program=program, slc_program=program, slc_bytes=fills.seen_bytes)
     start = replace(
         start,
         program=1e9 * start.stripe_bytes / stages.slow_rate,
@@ -279,9 +296,10 @@ def _with_fills(runs: Runs, start: FlashDrive, fills: _Fills) -> FlashDrive:
         rate = _single_rate(start, row.load.block_kib)
         heights.append((rate, written - stages.slow_rate * time_s))
     slc, buffer = _apart(heights, stages.slow_rate, facts.space_bytes)
-    if buffer > 0.7 * stages.height_bytes and slc < buffer:
+    if slc < _LEAST_SLC * stages.height_bytes:
         slc = 0.0
-    return replace(start, slc_program=fast, slc_bytes=slc, buffer_bytes=buffer)
+    flush = max(0.0, (synced_ns or 0.0) - (fast if slc else start.program))
+    return replace(start, slc_program=fast, slc_bytes=slc, buffer_bytes=buffer, flush=flush)
 
 
 def _apart(heights: Sequence[tuple[float, float]], slow: float, space: int) -> tuple[float, float]:
@@ -301,12 +319,14 @@ def _synced_ns(runs: Runs, start: FlashDrive) -> float | None:
     return max(1000.0, median(found) - start.interface - _HOST_NS) if found else None
 
 
-def _names(start: FlashDrive, fills: _Fills, flushes: bool) -> list[str]:
+def _names(start: FlashDrive, fills: _Fills, *, flushes: bool) -> list[str]:
     """The figures that the loads can tell."""
     names = ["read_low", "read_middle", "read_high", "channel", "link_read", "link_write"]
-    names += ["command", "interface", "program", "suspend"]
-    if fills.stages is not None:
-        names.append("buffer_bytes")
+    names += ["command", "interface", "suspend"]
+    if fills.stages is None:
+        names.append("slc_program")
+    else:
+        names += ["program", "buffer_bytes"]
         if start.slc_bytes > 0:
             names += ["slc_program", "slc_bytes"]
     return [*names, *(["flush"] if flushes else [])]
@@ -318,6 +338,7 @@ def _document(
     found: Sequence[Observed],
     tests: Sequence[DiskLoad],
     model: Model,
+    limits: Limits,
     *,
     seed: int,
     machine: Machine,
@@ -342,7 +363,7 @@ def _document(
         schema=SCHEMA,
         kind=KIND,
         **circumstances(runs, seed=seed, machine=machine, drift=drift),
-        figures=figures_of(fit),
+        figures=figures_of(fit, limits.no_write_buffer),
         model_error=fit.model_error,
         loads=[*fitted_loads, *tested],
         nearest=_nearest(runs, tests, model),

@@ -16,7 +16,6 @@ _UNIDENTIFIED = 0.5
 _KERNEL = "the kernel's own"
 _COUNTED = "counted: which reads wait for each other"
 _ASSUMED = "assumed: the loads do not tell"
-_UNSEEN = "no long write was slower than the first"
 _RATES = {"channel": "channel_rate", "link_read": "link_read_rate", "link_write": "link_write_rate"}
 _KEYS = {"slc_bytes": "slc_cache", "buffer_bytes": "buffer"} | _RATES
 _HOW = {
@@ -25,15 +24,20 @@ _HOW = {
 }
 
 
-def figures_of(fit: FlashFit) -> list[Figure]:
-    """All figures of the profile."""
+def figures_of(fit: FlashFit, unseen: str) -> list[Figure]:
+    """All figures of the profile.
+
+    Args:
+        fit: What was found.
+        unseen: The reason why long writes tell nothing of slow cells, if they do not.
+    """
     intervals = _intervals(fit)
     found = []
     for key, value in fit.drive.parameters().items():
         if key in {"dies", "channels"}:
             found.append(Figure(key=key, value=value, low=value, high=value, how=_COUNTED))
             continue
-        low, high, how = intervals.get(key, (None, None, _HOW.get(key, _UNSEEN)))
+        low, high, how = intervals.get(key, (None, None, _HOW.get(key, unseen)))
         found.append(Figure(key=key, value=value, low=low, high=high, how=how))
     return found
 

@@ -160,6 +160,8 @@ def kib_ns_of(rate: float) -> float:
 
 
 _LOGARITHMIC_STEP = 0.01
+_BUFFER_STEP = 0.2
+"""Of the buffer, which is small beside what runs write: less would be a part of an I/O."""
 _LINEAR_STEPS_NS = {"command": 100.0, "interface": 300.0, "suspend": 2000.0, "flush": 10_000.0}
 _LINEAR_UNITS_NS = {"command": 1000.0, "interface": 1000.0, "suspend": 10_000.0, "flush": 100_000.0}
 """Entries that may be zero are searched on a linear scale."""
@@ -203,6 +205,8 @@ class Layout:
             [
                 _LINEAR_STEPS_NS[name] / _LINEAR_UNITS_NS[name]
                 if name in _LINEAR_UNITS_NS
+                else _BUFFER_STEP
+                if name == "buffer_bytes"
                 else _LOGARITHMIC_STEP
                 for name in self.names
             ]

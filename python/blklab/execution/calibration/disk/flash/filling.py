@@ -13,10 +13,10 @@ from statistics import median
 
 import numpy as np
 
-from blklab.execution.calibration.disk.limits import Bucket
-
 _GROWTH = 1.6
 _FIRST_S = 0.0015
+_SLOWED = 0.95
+"""Of the highest rate: writes that are slower in the end have filled something."""
 _ON_LINE = 0.005
 """Of the bytes: what lies so near to the last line is on it."""
 _BEYOND = 1.5
@@ -24,6 +24,7 @@ _BEYOND = 1.5
 _STEADY = 0.02
 _SLOWER, _FASTER = 0.95, 1.03
 """Parts of the first and the last rate between which the second lies."""
+_LEAST_POINTS = 3
 _LEAST_RUN_S = 0.002
 
 
@@ -58,14 +59,40 @@ class Stages:
         return max(0.0, (self.height_bytes - self.buffer_bytes) / (1 - self.slow_rate / self.fast_rate))
 
 
-def lengths_s(points: Sequence[Point], bucket: Bucket) -> list[float]:
+@dataclass(frozen=True)
+class Line:
+    """Bytes written: a height at the beginning, and a rate from there."""
+
+    rate: float
+    height: float
+
+
+def last_line(points: Sequence[Point]) -> Line | None:
+    """The rate at which long writes go on; None if they are hardly slower than short ones, or not yet steady."""
+    if len(points) < _LEAST_POINTS:
+        return None
+    ordered = sorted(points, key=lambda point: point.time_s)
+    first = max(point.written / point.time_s for point in ordered)
+    before, middle, last = ordered[-3:]
+    early, late = _between(before, middle), _between(middle, last)
+    if late.rate > _SLOWED * first or abs(early.rate / late.rate - 1) > _STEADY:
+        return None
+    return late
+
+
+def _between(first: Point, second: Point) -> Line:
+    rate = (second.written - first.written) / (second.time_s - first.time_s)
+    return Line(rate, first.written - rate * first.time_s)
+
+
+def lengths_s(points: Sequence[Point], line: Line) -> list[float]:
     """Lengths of runs that show all stages.
 
     Args:
         points: Runs up to now.
-        bucket: The last line.
+        line: From `last_line`.
     """
-    end = _end_s(points, bucket.per_second, bucket.burst)
+    end = _end_s(points, line.rate, line.height)
     found = [_FIRST_S]
     while found[-1] * _GROWTH < end:
         found.append(found[-1] * _GROWTH)
@@ -112,7 +139,7 @@ def chosen_s(stages: Stages) -> list[float]:
         found += [0.7 * full, full + 0.3 * (knee - full), full + 0.7 * (knee - full)]
     else:
         found += [0.4 * knee, 0.8 * knee]
-    return [max(_LEAST_RUN_S, length) for length in [*found, 1.2 * knee, 1.6 * knee]]
+    return [max(_LEAST_RUN_S, length) for length in [*found, 1.2 * knee, 2.4 * knee]]
 
 
 def _meet_s(height: float, rate: float, other_height: float, other_rate: float) -> float:

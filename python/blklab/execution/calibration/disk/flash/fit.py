@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import brentq, least_squares
+from scipy.optimize import brentq, lsq_linear
 
 from blklab.execution.calibration.disk.flash.figures import FlashDrive, Floats, Layout
 from blklab.execution.calibration.disk.flash.loads import Row
@@ -20,13 +20,20 @@ from blklab.execution.calibration.disk.model import Model
 
 _SEEDS = range(11, 15)
 _FIRST_SEED = _SEEDS[:1]
-_LEAST_ERROR = 5e-4
-_FIRST_MODEL_ERROR = 1e-3
+_LEAST_ERROR = 3e-4
 _TOLERATED = 3.0
 """Standard errors beyond which a residual counts less."""
-_CALLS = 8
+_CALLS = 10
+_TRIES = 5
+_TOLERANCE = 1e-3
+_FIRST_DAMPING = 0.01
+_MOST_STEPS = 30.0
+"""Of the numerical derivative's, in one step of the search."""
 _COMMAND_PARTS = (0.0, 0.1, 0.25, 0.5, 0.8)
 """Of the time between deep writes, for the link's time for a command, where the search begins."""
+_MOST_COMMAND_NS = 20_000.0
+_PROGRAM_PARTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+"""Of the time of a flush, for the program of fast cells that it waits for, where the search begins."""
 _SUSPENDS_NS = (2000, 10_000, 40_000)
 
 
@@ -37,6 +44,8 @@ class Observed:
     row: Row
     log: float
     error: float
+    count: int
+    """Repetitions."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,8 @@ def observed(row: Row, measurements: Sequence[Measurement]) -> Observed:
     counted = 0.0
     if row.quantity == "iops" and not row.drawn:
         counted = 0.3 / max(1, measurements[0].ios)
-    return Observed(row, float(np.mean(logs)), math.hypot(scatter / math.sqrt(len(logs)), counted, _LEAST_ERROR))
+    error = math.hypot(scatter / math.sqrt(len(logs)), counted, _LEAST_ERROR)
+    return Observed(row, float(np.mean(logs)), error, len(logs))
 
 
 def _log(row: Row, found: Measurement) -> float:
@@ -76,12 +86,15 @@ class Problem:
         self.layout = layout
         self.like = like
         self._model = model
-        self.model_error = _FIRST_MODEL_ERROR
+        self.model_error = 0.0
         self.measured = np.array([one.log for one in rows])
         self.priors = layout.priors()
         self.start = layout.vector(like)
         for one in rows:
             model.runtimes_us[one.row.load.name] = one.row.runtime_us
+        by_seed = self.predicted(like, _SEEDS)
+        counts = np.array([one.count for one in rows])
+        self.own_errors = np.maximum(np.array([one.error for one in rows]), by_seed.std(axis=0, ddof=1) / np.sqrt(counts))
 
     def predicted(self, drive: FlashDrive, seeds: Sequence[int]) -> Floats:
         """The rows' logarithms: a line for each seed, alike where nothing is drawn."""
@@ -95,8 +108,8 @@ class Problem:
 
     @property
     def errors(self) -> Floats:
-        """Standard errors, with the model's own."""
-        return np.array([math.hypot(one.error, self.model_error) for one in self.rows])
+        """Standard errors, with the model's own. A few repetitions say little of chance, simulations more."""
+        return np.hypot(self.own_errors, self.model_error)
 
     def residuals(self, vector: Floats) -> Floats:
         """Of rows and priors, in standard deviations."""
@@ -104,10 +117,9 @@ class Problem:
         misfit = (self.predicted(drive, _SEEDS).mean(axis=0) - self.measured) / self.errors
         return np.concatenate([misfit, (vector - self.start) / self.priors])
 
-    def cost(self, drive: FlashDrive) -> float:
+    def cost(self, vector: Floats) -> float:
         """Half the sum of squares, of which large ones count less."""
-        misfit = (self.predicted(drive, _SEEDS).mean(axis=0) - self.measured) / self.errors
-        squares = (misfit / _TOLERATED) ** 2
+        squares = (self.residuals(vector) / _TOLERATED) ** 2
         return float(_TOLERATED**2 * np.sum(np.sqrt(1 + squares) - 1))
 
     def slopes(self, vector: Floats) -> Floats:
@@ -144,37 +156,63 @@ def fitted(rows: Sequence[Observed], names: Sequence[str], start: FlashDrive, mo
     start = _best_start(Problem(rows, layout, start, model), start)
     problem = Problem(rows, layout, start, model)
     vector = problem.start
-    low, high = layout.bounds()
     for _ in range(2):
-        found = least_squares(
-            problem.residuals,
-            np.clip(vector, low + 1e-9, high),
-            jac=problem.jacobian,
-            bounds=(low, high),
-            x_scale=10 * layout.steps(),
-            loss="soft_l1",
-            f_scale=_TOLERATED,
-            ftol=1e-3,
-            xtol=1e-7,
-            gtol=None,
-            max_nfev=_CALLS,
-        )
-        vector = found.x
+        vector = _descended(problem, vector)
         before, problem.model_error = problem.model_error, _excess(problem, vector)
         if problem.model_error <= before:
             break
     return _finished(problem, vector)
 
 
+def _descended(problem: Problem, vector: Floats) -> Floats:
+    """Levenberg and Marquardt's method, with bounds for figures and for steps.
+
+    SciPy's own shrinks its steps near a bound, which the link's time for a command often is.
+    """
+    low, high = problem.layout.bounds()
+    most = _MOST_STEPS * problem.layout.steps()
+    cost, damping = problem.cost(vector), _FIRST_DAMPING
+    for _ in range(_CALLS):
+        residuals = problem.residuals(vector)
+        weights = (1 + (residuals / _TOLERATED) ** 2) ** -0.25
+        slopes = problem.jacobian(vector) * weights[:, None]
+        lengths = np.sqrt(np.sum(slopes**2, axis=0))
+        for _ in range(_TRIES):
+            step = lsq_linear(
+                np.vstack([slopes, np.diag(damping * lengths)]),
+                np.concatenate([-weights * residuals, np.zeros(len(vector))]),
+                bounds=(np.maximum(low - vector, -most) - 1e-12, np.minimum(high - vector, most) + 1e-12),
+            ).x
+            tried = np.clip(vector + step, low, high)
+            reached = problem.cost(tried)
+            if reached < cost:
+                break
+            damping *= 4
+        else:
+            return vector
+        vector, before, cost, damping = tried, cost, reached, damping / 4
+        if before - cost < _TOLERANCE * (1 + cost):
+            break
+    return vector
+
+
 def _best_start(problem: Problem, start: FlashDrive) -> FlashDrive:
-    """The start with the best times for a command and for a suspension, about which closed forms say little."""
+    """The start with the best times for a command, a flush and a suspension: closed forms say little of them."""
+    def cost(drive: FlashDrive) -> float:
+        return problem.cost(problem.layout.vector(drive))
+
     together = start.command + start.interface
     for part in _COMMAND_PARTS:
-        command = part * min(together, 20_000.0)
+        command = part * min(together, _MOST_COMMAND_NS)
         other = replace(start, command=command, interface=max(0.0, together - command))
-        start = min(start, other, key=problem.cost)
+        start = min(start, other, key=cost)
+    if {"flush", "slc_program"} <= set(problem.layout.names):
+        synced = start.slc_program + start.flush
+        for part in _PROGRAM_PARTS:
+            program = part * synced
+            start = min(start, replace(start, slc_program=program, flush=synced - program), key=cost)
     for suspend in _SUSPENDS_NS:
-        start = min(start, replace(start, suspend=float(suspend)), key=problem.cost)
+        start = min(start, replace(start, suspend=float(suspend)), key=cost)
     return start
 
 
@@ -182,11 +220,10 @@ def _excess(problem: Problem, vector: Floats) -> float:
     """Scatter beyond the measurements', so that together they explain the misfit."""
     drive = problem.layout.drive(vector, problem.like)
     misfit = problem.predicted(drive, _SEEDS).mean(axis=0) - problem.measured
-    errors = np.array([one.error for one in problem.rows])
     freedom = max(1, len(misfit) - len(vector))
 
     def surplus(model_error: float) -> float:
-        return float(np.sum(misfit**2 / (errors**2 + model_error**2))) - freedom
+        return float(np.sum(misfit**2 / (problem.own_errors**2 + model_error**2))) - freedom
 
     if surplus(0.0) <= 0:
         return 0.0
