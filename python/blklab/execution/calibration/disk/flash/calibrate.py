@@ -66,8 +66,10 @@ _BAD_MODEL = 0.05
 """Scatter beyond the measurements' with which the kind does not describe the disk."""
 _APART = 1.15
 """Times by which single writes must outrun the slow cells to tell the buffer from the fast ones."""
-_SLOW_FILL_KIB = (4, 8, 16, 32, 64, 128)
+_SLOW_FILL_KIB = (4, 8, 16, 32, 64, 128, 256, 512)
 _MOST_SLOW_FILL_S = 8.0
+_MOST_SLOW_FILLS = 60_000
+"""I/Os of such a load: more would take long to simulate."""
 _LEAST_PART = 0.1
 _LEAST_SLC = 0.02
 """Of what is written beyond the slow rate: a smaller cache of fast cells is none."""
@@ -254,7 +256,8 @@ def _slow_fills(start: FlashDrive, stages: Stages) -> list[tuple[int, float]]:
         # With a slower rate less lies beyond the last line.
         part = (1 - stages.slow_rate / rate) / (1 - stages.slow_rate / stages.first_rate)
         most_s = max(part, _LEAST_PART) * stages.height_bytes / (rate - stages.slow_rate)
-        if _BEYOND[-1] * most_s < _MOST_SLOW_FILL_S:
+        longest_s = _BEYOND[-1] * most_s
+        if longest_s < _MOST_SLOW_FILL_S and longest_s * rate < _MOST_SLOW_FILLS * block_kib * KIB:
             return [(block_kib, beyond * most_s) for beyond in _BEYOND]
     return []
 

@@ -18,15 +18,14 @@ from scipy.optimize import nnls
 
 from blklab.execution.calibration.disk.flash.loads import KIB, SLOT_KIB, longest_stride, strided
 from blklab.execution.calibration.disk.ground import Measure
-from blklab.execution.calibration.disk.loads import REFERENCE, Load
+from blklab.execution.calibration.disk.loads import REFERENCE, SINGLE_READS, Load
 
 _STRIDE_US = 50_000
-_COLLIDE = 1.6
-"""Reads at a stride that is a stripe are faster than at the longest by less: two dies are twice as fast, and
-levels of cells differ by less."""
+_LEAST_MARGIN = 1.06
+"""Between the highest rate of one die and the lowest of two: with less, cells differ too much to tell."""
 _APART = 1.5
 """Times by which reads at random places are faster than those on one die."""
-_ODD_FACTORS = (7, 5, 3)
+_FACTORS = (7, 5, 3, 2)
 _MOST_CHANNELS = 64
 _MOST_UNIT_KIB = 512
 
@@ -39,25 +38,40 @@ def stripe_bytes(measure: Measure, space_bytes: int) -> int | None:
         space_bytes: Of the disk, as far as it may be used.
     """
 
-    def rate(load: Load) -> float:
-        return measure(load, _STRIDE_US).iops
-
     stride = longest_stride(space_bytes)
     if 2 * stride > space_bytes:
         return None
-    on_one_die = rate(strided(stride, space_bytes))
-    if rate(REFERENCE) < _APART * on_one_die:
+    on_one_die = measure(strided(stride, space_bytes), _STRIDE_US)
+    if measure(REFERENCE, _STRIDE_US).iops < _APART * on_one_die.iops:
+        return None
+    most = _most_of_one_die(measure, on_one_die.iops, strided(stride, space_bytes, depth=1))
+    if most is None:
         return None
 
     def collide(step: int) -> bool:
-        return step >= 2 * SLOT_KIB * KIB and rate(strided(step, space_bytes)) < _COLLIDE * on_one_die
+        return step >= 2 * SLOT_KIB * KIB and measure(strided(step, space_bytes), _STRIDE_US).iops < most
 
-    for factor in _ODD_FACTORS:
-        if collide(stride // factor):
+    for factor in _FACTORS:
+        while stride % factor == 0 and collide(stride // factor):
             stride //= factor
-    while stride % 2 == 0 and collide(stride // 2):
-        stride //= 2
     return stride
+
+
+def _most_of_one_die(measure: Measure, rate: float, single: Load) -> float | None:
+    """The rate that tells one die from two, whatever levels of cells are read.
+
+    Args:
+        measure: Measures on the disk.
+        rate: Of one die, at one level.
+        single: A single read at the same level.
+    """
+    here = measure(single, _STRIDE_US)
+    everywhere = measure(SINGLE_READS, _STRIDE_US)
+    read_ns = 1e9 / rate
+    fastest_ns = read_ns + min(0.0, everywhere.p05_ns - here.p50_ns if everywhere.p05_ns else 0.0)
+    slowest_ns = read_ns + max(0.0, everywhere.p95_ns - here.p50_ns)
+    of_one, of_two = 1e9 / fastest_ns, 2e9 / slowest_ns
+    return None if fastest_ns <= 0 or of_two < _LEAST_MARGIN * of_one else math.sqrt(of_one * of_two)
 
 
 @dataclass(frozen=True)
