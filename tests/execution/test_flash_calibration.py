@@ -13,7 +13,7 @@ import pytest
 from blklab.execution.calibration.disk.document import DiskCalibration
 from blklab.execution.calibration.disk.flash import calibrate
 from blklab.execution.calibration.disk.flash.calibrate import flash_calibrated
-from blklab.execution.calibration.disk.flash.figures import FlashDrive, Layout
+from blklab.execution.calibration.disk.flash.figures import FlashDrive, Layout, with_facts
 from blklab.execution.calibration.disk.flash.filling import Point, last_line, stages_of
 from blklab.execution.calibration.disk.flash.fit import FlashFit
 from blklab.execution.calibration.disk.flash.loads import longest_stride, sized
@@ -71,7 +71,8 @@ def measuring(target: str) -> Iterator[tuple[SessionGround, Measure]]:
 
 
 @pytest.mark.parametrize(
-    ("dies", "planes", "page_kib", "channels"), [(16, 1, 16, 8), (32, 2, 16, 4), (28, 1, 8, 7), (24, 2, 16, 12)]
+    ("dies", "planes", "page_kib", "channels"),
+    [(16, 1, 16, 8), (32, 2, 16, 4), (28, 1, 8, 7), (24, 2, 16, 12)],
 )
 def test_reads_at_chosen_addresses_show_dies_units_and_channels(
     dies: int, planes: int, page_kib: int, channels: int
@@ -135,7 +136,7 @@ def test_writes_that_slow_down_are_on_a_line_in_the_end_or_not_yet() -> None:
     assert line is not None
     assert (line.rate, line.height) == pytest.approx((100e6, 100e6))
     assert last_line(points[:3]) is None, "the link's rate"
-    assert last_line(points[:-3]) is None, "they have only begun to slow down"
+    assert last_line(points[:-1]) is None, "the fast cells are full, but only just"
     assert last_line(points[-2:]) is None
 
 
@@ -183,7 +184,7 @@ def test_the_profile_is_a_flash_drive(found: DiskCalibration, tmp_path: Path) ->
 def test_a_disk_that_a_flash_drive_does_not_describe_goes_on_as_another(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def poor(rows: object, names: list[str], start: FlashDrive, model: object) -> FlashFit:
+    def poor(rows: object, names: list[str], start: FlashDrive, *_: object) -> FlashFit:
         layout = Layout(tuple(names))
         vector = layout.vector(start)
         return FlashFit(start, layout, vector, 0 * vector, model_error=0.2, residuals={})
@@ -202,12 +203,13 @@ def test_a_disk_that_a_flash_drive_does_not_describe_goes_on_as_another(
             runs.one(load, runtime_us)
         before = len(runs.made)
         assert flash_calibrated(runs, NO_LIMIT, seed=1, machine=MACHINE) is None
+        assert len(runs.made) > before
         assert runs.planned - len(runs.made) == 500 - before
 
 
 def test_a_vector_keeps_a_drive() -> None:
     with opened_ground(parse_target(TARGET), seed=1, machine=MACHINE) as ground:
-        drive = replace(calibrate.with_facts(ground.facts), flush=0.0, suspend=25_000.0)
+        drive = replace(with_facts(ground.facts), flush=0.0, suspend=25_000.0)
     layout = Layout(("read_low", "command", "suspend", "flush", "buffer_bytes"))
     again = layout.drive(layout.vector(drive), replace(drive, read_low=1.0, command=1.0, suspend=1.0))
     assert again.parameters() == drive.parameters()

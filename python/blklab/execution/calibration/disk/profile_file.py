@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from blklab.execution.calibration.disk.document import DiskCalibration, Figure
 
 _DURATIONS = {"latency", "command", "flush", "switch", "settle", "hit", "interface", "program", "suspend"}
-"""Last words of the keys whose values are durations; `starvation_limit`, seeks and reads of cells are others."""
+"""Last words of the keys whose values are durations; there are others, such as seeks."""
 _CELL_READS = {"read_low", "read_middle", "read_high"}
 _US = 1_000
 

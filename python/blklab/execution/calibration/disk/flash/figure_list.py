@@ -8,7 +8,7 @@ from blklab.execution.calibration.disk.flash.figures import rate_of
 from blklab.execution.calibration.disk.flash.fit import FlashFit
 
 NOT_COVERED = (
-    "collection of garbage and all that it needs to know (spare space, erasure), how fast an idle drive empties"
+    "collection of garbage with all that belongs to it (spare space, erasure), how fast an idle drive empties"
     " its cache of fast cells, and data that were not written in order"
 )
 _UNIDENTIFIED = 0.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,7 +189,7 @@ class Layout:
 
     def drive(self, vector: Floats, like: FlashDrive) -> FlashDrive:
         """The drive of a vector; what the vector lacks is as in another."""
-        found = {
+        found: dict[str, Any] = {
             name: entry * _LINEAR_UNITS_NS[name] if name in _LINEAR_UNITS_NS else math.exp(entry)
             for name, entry in zip(self.names, vector.tolist(), strict=True)
         }

@@ -25,6 +25,7 @@ _STEADY = 0.02
 _SLOWER, _FASTER = 0.95, 1.03
 """Parts of the first and the last rate between which the second lies."""
 _LEAST_POINTS = 3
+_LONG_S = 1.0
 _LEAST_RUN_S = 0.002
 
 
@@ -68,7 +69,7 @@ class Line:
 
 
 def last_line(points: Sequence[Point]) -> Line | None:
-    """The rate at which long writes go on; None if they are hardly slower than short ones, or not yet steady."""
+    """The rate at which long writes go on; None if it is hardly less than the first, or not steady yet."""
     if len(points) < _LEAST_POINTS:
         return None
     ordered = sorted(points, key=lambda point: point.time_s)
@@ -139,7 +140,7 @@ def chosen_s(stages: Stages) -> list[float]:
         found += [0.7 * full, full + 0.3 * (knee - full), full + 0.7 * (knee - full)]
     else:
         found += [0.4 * knee, 0.8 * knee]
-    return [max(_LEAST_RUN_S, length) for length in [*found, 1.2 * knee, 2.4 * knee]]
+    return [max(_LEAST_RUN_S, length) for length in [*found, 1.2 * knee, max(2.4 * knee, _LONG_S)]]
 
 
 def _meet_s(height: float, rate: float, other_height: float, other_rate: float) -> float:

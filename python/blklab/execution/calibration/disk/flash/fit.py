@@ -21,6 +21,8 @@ from blklab.execution.calibration.disk.model import Model
 _SEEDS = range(11, 15)
 _FIRST_SEED = _SEEDS[:1]
 _LEAST_ERROR = 3e-4
+_COUNTED = 1.0
+"""I/Os by which a run's count is uncertain: it is whole, and so are the steps in which buffers fill."""
 _TOLERATED = 3.0
 """Standard errors beyond which a residual counts less."""
 _SHORT_US = 200_000
@@ -70,7 +72,7 @@ def observed(row: Row, measurements: Sequence[Measurement]) -> Observed:
     scatter = float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
     counted = 0.0
     if row.quantity == "iops" and not row.drawn:
-        counted = 0.3 / max(1, measurements[0].ios)
+        counted = _COUNTED / max(1, measurements[0].ios)
     error = math.hypot(scatter / math.sqrt(len(logs)), counted, _LEAST_ERROR)
     return Observed(row, float(np.mean(logs)), error, len(logs))
 
@@ -83,20 +85,31 @@ def _log(row: Row, found: Measurement) -> float:
 class Problem:
     """The rows and what the simulator has for them."""
 
-    def __init__(self, rows: Sequence[Observed], layout: Layout, like: FlashDrive, model: Model) -> None:
+    def __init__(
+        self,
+        rows: Sequence[Observed],
+        layout: Layout,
+        like: FlashDrive,
+        model: Model,
+        known: Mapping[str, float],
+    ) -> None:
         self.rows = list(rows)
         self.layout = layout
         self.like = like
         self._model = model
         self.model_error = 0.0
         self.measured = np.array([one.log for one in rows])
-        self.priors = layout.priors()
+        self.priors = np.array(
+            [known.get(name, prior) for name, prior in zip(layout.names, layout.priors(), strict=True)]
+        )
         self.start = layout.vector(like)
         for one in rows:
             model.runtimes_us[one.row.load.name] = one.row.runtime_us
         by_seed = self.predicted(like, _SEEDS)
         counts = np.array([one.count for one in rows])
-        self.own_errors = np.maximum(np.array([one.error for one in rows]), by_seed.std(axis=0, ddof=1) / np.sqrt(counts))
+        self.own_errors = np.maximum(
+            np.array([one.error for one in rows]), by_seed.std(axis=0, ddof=1) / np.sqrt(counts)
+        )
 
     def predicted(self, drive: FlashDrive, seeds: Sequence[int]) -> Floats:
         """The rows' logarithms: a line for each seed, alike where nothing is drawn."""
@@ -111,13 +124,15 @@ class Problem:
     @property
     def errors(self) -> Floats:
         """Standard errors, with the model's own. A few repetitions say little of chance, simulations more."""
-        return np.hypot(self.own_errors, self.model_error)
+        errors: Floats = np.hypot(self.own_errors, self.model_error)
+        return errors
 
     def residuals(self, vector: Floats) -> Floats:
         """Of rows and priors, in standard deviations."""
         drive = self.layout.drive(vector, self.like)
         misfit = (self.predicted(drive, _SEEDS).mean(axis=0) - self.measured) / self.errors
-        return np.concatenate([misfit, (vector - self.start) / self.priors])
+        residuals: Floats = np.concatenate([misfit, (vector - self.start) / self.priors])
+        return residuals
 
     def cost(self, vector: Floats) -> float:
         """Half the sum of squares, of which large ones count less."""
@@ -145,7 +160,14 @@ class Problem:
         return np.vstack([self.slopes(vector) / self.errors[:, None], np.diag(1 / self.priors)])
 
 
-def fitted(rows: Sequence[Observed], names: Sequence[str], start: FlashDrive, model: Model) -> FlashFit:
+def fitted(
+    rows: Sequence[Observed],
+    names: Sequence[str],
+    start: FlashDrive,
+    model: Model,
+    known: Mapping[str, float],
+    others: Sequence[FlashDrive] = (),
+) -> FlashFit:
     """The figures under which the simulator gives what was measured.
 
     Args:
@@ -153,12 +175,17 @@ def fitted(rows: Sequence[Observed], names: Sequence[str], start: FlashDrive, mo
         names: The figures to fit.
         start: Where the search begins.
         model: The simulator.
+        known: Standard deviations of the logarithms of figures that closed forms give already.
+        others: With other sizes of buffer and fast cells, where the search might begin too.
     """
     layout = Layout(tuple(names))
-    short = [one for one in rows if one.row.runtime_us <= _SHORT_US]
-    start = _best_start(Problem(short, layout, start, model), start)
-    problem = Problem(rows, layout, start, model)
-    vector = problem.start
+    short = [one for one in rows if one.row.load.syncs or one.row.runtime_us <= _SHORT_US]
+    start = _best_start(Problem(short, layout, start, model, known), start)
+    problem = Problem(rows, layout, start, model, known)
+    sizes = [{"slc_bytes": one.slc_bytes, "buffer_bytes": one.buffer_bytes} for one in others]
+    starts = [start, *(replace(start, **one) for one in sizes)]
+    vector = min((layout.vector(one) for one in starts), key=problem.cost)
+    problem.start = vector
     for _ in range(2):
         vector = _descended(problem, vector)
         before, problem.model_error = problem.model_error, _excess(problem, vector)
@@ -200,7 +227,8 @@ def _descended(problem: Problem, vector: Floats) -> Floats:
 
 
 def _best_start(problem: Problem, start: FlashDrive) -> FlashDrive:
-    """The start with the best times for a command, a flush and a suspension: closed forms say little of them."""
+    """The start with the best times for a command, a flush and a suspension: closed forms say little."""
+
     def cost(drive: FlashDrive) -> float:
         return problem.cost(problem.layout.vector(drive))
 

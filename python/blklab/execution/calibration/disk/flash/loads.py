@@ -20,7 +20,10 @@ _STRIDES_IN_SPACE = 8
 SLOT_KIB = 4
 LEVELS = 3
 """Pages of a cell, which take different times to read, follow each other on a die."""
-SIZES_KIB = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+SIZES_KIB = (
+    *(4, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112),
+    *(128, 160, 192, 224, 256, 320, 384, 448, 512, 768, 1024),
+)
 """Of single reads: they show units, channels and their speed."""
 _WRITE_SIZES_KIB = (4, 16, 64)
 _SYNC_SIZES_KIB = (4, 256, 1024, 4096)
@@ -31,7 +34,8 @@ _DEEP_WRITES = ((4, 16), (16, 16))
 READ_US = 100_000
 WRITE_US = 5_000
 """So short that a buffer takes all of it."""
-_LARGE_SYNC_US = 200_000
+_SYNC_US, _LARGE_SYNC_US = 1_000_000, 200_000
+"""Small writes leave room in the fast cells for longer."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ def other_rows(space_bytes: int, *, flushes: bool) -> list[Row]:
         *(Row(load, "iops", READ_US, drawn=True) for load in _DEEP_READS),
         *(Row(_writes(block_kib, depth, space_bytes), "iops", WRITE_US) for block_kib, depth in _DEEP_WRITES),
         *(Row(load, "iops", 2 * READ_US, drawn=True) for load in _MIXED),
-        *(Row(load, "iops", _LARGE_SYNC_US) for load in syncs),
+        *(Row(load, "iops", _SYNC_US if load.block_kib == SLOT_KIB else _LARGE_SYNC_US) for load in syncs),
     ]
 
 

@@ -37,7 +37,6 @@ def stripe_bytes(measure: Measure, space_bytes: int) -> int | None:
         measure: Measures on the disk.
         space_bytes: Of the disk, as far as it may be used.
     """
-
     stride = longest_stride(space_bytes)
     if 2 * stride > space_bytes:
         return None

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-import numpy as np
-
 from blklab.errors import RequirementError
 from blklab.execution.calibration.disk.document import (
     SCHEMA,
