@@ -181,7 +181,7 @@ def test_the_profile_is_a_flash_drive(found: DiskCalibration, tmp_path: Path) ->
     assert "us to" in line
 
 
-def test_a_disk_that_a_flash_drive_does_not_describe_goes_on_as_another(
+def test_a_disk_that_a_flash_drive_does_not_describe_continues_as_another(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def poor(rows: object, names: list[str], start: FlashDrive, *_: object) -> FlashFit:

@@ -113,13 +113,14 @@ class Problem:
 
     def predicted(self, drive: FlashDrive, seeds: Sequence[int]) -> Floats:
         """The rows' logarithms: a line for each seed, alike where nothing is drawn."""
-        found = []
+        found: list[list[float]] = []
         for one in self.rows:
             used = seeds if one.row.drawn else seeds[:1]
             runs = self._model.measured(one.row.device(drive), [one.row.load], used)[0]
             logs = [_log(one.row, run) for run in runs]
             found.append(logs * (len(seeds) // len(logs)))
-        return np.array(found).T
+        by_seed: Floats = np.array(found).T
+        return by_seed
 
     @property
     def errors(self) -> Floats:
@@ -182,8 +183,10 @@ def fitted(
     short = [one for one in rows if one.row.load.syncs or one.row.runtime_us <= _SHORT_US]
     start = _best_start(Problem(short, layout, start, model, known), start)
     problem = Problem(rows, layout, start, model, known)
-    sizes = [{"slc_bytes": one.slc_bytes, "buffer_bytes": one.buffer_bytes} for one in others]
-    starts = [start, *(replace(start, **one) for one in sizes)]
+    starts = [
+        start,
+        *(replace(start, slc_bytes=one.slc_bytes, buffer_bytes=one.buffer_bytes) for one in others),
+    ]
     vector = min((layout.vector(one) for one in starts), key=problem.cost)
     problem.start = vector
     for _ in range(2):
