@@ -176,7 +176,7 @@ def test_the_profile_is_a_flash_drive(found: DiskCalibration, tmp_path: Path) ->
     path.write_text(profile_text(found, name="drive"))
     assert load_profile(str(path)).kind == "flash"
     assert "collection of garbage" in path.read_text()
-    (line,) = [line for line in path.read_text().splitlines() if line.startswith("read_low")]
+    (line,) = [line for line in path.read_text().splitlines() if line.startswith('read_low = "')]
     assert 'ns"  #' in line
     assert "us to" in line
 
