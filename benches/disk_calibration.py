@@ -107,7 +107,7 @@ class Sums:
         self.errors += [load.rate_error for load in found.loads if not load.fitted]
         self.tails += [load.tail_error for load in found.loads if not load.fitted]
         self.ratios.append(ratio_of(found))
-        self.wrong_kinds += (found.kind == "hdd") != (kind == "hdd")
+        self.wrong_kinds += found.kind != (kind if kind in {"hdd", "flash"} else "virtual")
 
     def line(self) -> dict[str, float | int]:
         """The sums for people and programs."""

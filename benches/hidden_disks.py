@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections.abc import Callable, Mapping
 
-from blklab import _core
 from blklab.execution.calibration.disk.hdd.figure_list import SEEK_PARTS
 from blklab.execution.calibration.disk.hdd.figures import SeekCurve
 
@@ -85,23 +83,41 @@ def buffered_disk(draw: random.Random) -> Truth:
 def flash_disk(draw: random.Random) -> Truth:
     """A drive with a cache of fast cells that writes of some seconds fill.
 
-    A profile of kind `virtual` has what follows from its figures: the rate of all dies at work, and what
-    buffer and cache take beyond it.
+    Its erase blocks and spare space, which no collection of garbage shows, are the usual ones.
     """
     dies = draw.choice((16, 32, 64))
     planes = draw.choice((1, 2))
     program_ns = round(_between(draw, 0.8, 2.5) * _MS)
     rate = dies * planes * 16_384 * 1_000_000_000 / program_ns
+    slc_program_ns = round(program_ns * draw.uniform(0.15, 0.3))
+    slc_cache = round(rate * _between(draw, 0.5, 4))
+    buffer = round(_between(draw, 8, 64)) << 20
+    read_low = round(_between(draw, 30_000, 50_000))
+    read_middle = round(read_low * draw.uniform(1.1, 1.4))
+    link_read_rate = round(_between(draw, 5e8, 7e9))
+    link_write_rate = round(link_read_rate * draw.uniform(0.7, 1))
     return {
         "dies": dies,
         "planes": planes,
         "page": 16_384,
         "erase_block": planes * (12 << 20),
         "program": program_ns,
-        "slc_program": round(program_ns * draw.uniform(0.15, 0.3)),
-        "slc_cache": round(rate * _between(draw, 0.5, 4)),
-        "buffer": round(_between(draw, 8, 64)) << 20,
-        "read_low": round(_between(draw, 30_000, 50_000)),
+        "slc_program": slc_program_ns,
+        "slc_cache": slc_cache,
+        "buffer": buffer,
+        "read_low": read_low,
+        "read_middle": read_middle,
+        "read_high": round(read_middle * draw.uniform(1.05, 1.3)),
+        "channels": draw.choice((4, 8, 16)),
+        "channel_rate": round(_between(draw, 6e8, 2e9)),
+        "link_read_rate": link_read_rate,
+        "link_write_rate": link_write_rate,
+        "command": round(_between(draw, 300, 4000)),
+        "interface": round(_between(draw, 5_000, 30_000)),
+        "suspend": round(_between(draw, 3_000, 60_000)),
+        "flush": draw.choice((0, round(_between(draw, 20_000, 5_000_000)))),
+        "flush_drains": draw.choice((0, 1, 1, 1)),
+        "queue_depth": draw.choice((32, 256, 1023)),
     }
 
 
@@ -176,11 +192,9 @@ def drawn_disk(kind: str, seed: int) -> tuple[str, Truth]:
     return device, truth | _derived(kind, truth)
 
 
-def _flash_link_rate() -> float:
-    """Bytes a second that the link of kind `flash` takes, with its time for each command."""
-    (flash,) = [kind for kind in json.loads(_core.devices()) if kind["kind"] == "flash"]
-    default = {parameter["name"]: parameter["default"] for parameter in flash["parameters"]}
-    return _WRITE_BYTES / (_WRITE_BYTES / default["link_write_rate"] + default["command"] / 1e9)
+def _flash_link_rate(truth: Truth) -> float:
+    """Bytes a second that the link of a flash drive takes of large writes, with its time for each command."""
+    return _WRITE_BYTES / (_WRITE_BYTES / int(truth["link_write_rate"]) + int(truth["command"]) / 1e9)
 
 
 def _derived(kind: str, truth: Truth) -> Truth:
@@ -191,7 +205,9 @@ def _derived(kind: str, truth: Truth) -> Truth:
         bytes_at_once = int(truth["dies"]) * int(truth["planes"]) * int(truth["page"])
         drain_rate = 1e9 * bytes_at_once / int(truth["program"])
         # While writes fill the fast cells, no slow ones are programmed; the buffer comes on top.
-        fast_rate = min(_flash_link_rate(), 1e9 * bytes_at_once / int(truth["slc_program"]))
+        fast_rate = min(_flash_link_rate(truth), 1e9 * bytes_at_once / int(truth["slc_program"]))
+        if fast_rate < drain_rate:
+            return {}
         buffer = int(truth["slc_cache"]) * (1 - drain_rate / fast_rate) + int(truth["buffer"])
         return {"write_drain_rate": round(drain_rate), "write_buffer": round(buffer)}
     return {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from blklab.execution.calibration.disk.document import (
 )
 from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.fit import Fit, fitted
+from blklab.execution.calibration.disk.flash.calibrate import flash_calibrated
 from blklab.execution.calibration.disk.forward import FINE_IOS, NEAREST_IOS, Forward, Logs, rates_of
 from blklab.execution.calibration.disk.ground import Ground, Measurement
 from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
@@ -41,7 +41,6 @@ from blklab.execution.calibration.disk.loads import (
     LIMITED_HOLDOUTS,
     SINGLE_WRITES,
     DiskLoad,
-    Load,
     fitted_loads,
     holdout_loads,
     limited_holdouts,
@@ -76,7 +75,6 @@ _PART_FOR_ROUNDS = 0.7
 """Of the budget, for the rounds that every calibration makes."""
 _PART_FOR_LIMITS = 0.05
 """Of the budget, for the longest of the loads that look for limits."""
-_MOST_REST_S = 8.0
 _LEAST_LIMITED_US = 5_000
 _LIMITED_US = 8_000_000
 _QUEUE_GAIN = 1.5
@@ -128,6 +126,10 @@ def calibrated(
         with_arm = arm_calibrated(runs, seed=seed, machine=machine)
         return with_arm.model_copy(update={"steady": steady})
     limits = _limits(runs, budget_ns)
+    if not limits.of_reads:
+        flash = flash_calibrated(runs, limits, seed=seed, machine=machine)
+        if flash is not None:
+            return flash.model_copy(update={"steady": steady})
     lengths = _lengths(runs, limits, _runtime_us(order, probes, budget_ns), probes.single_us)
     limited = _long_holdouts(limits, writes=facts.writable)
     holdouts += limited
@@ -222,21 +224,16 @@ def _limits(runs: Runs, budget_ns: int) -> Limits:
     facts = runs.ground.facts
     runs.announce("looking for limits with bursts")
 
-    def measure(load: Load, runtime_us: int) -> Measurement:
-        if not (facts.rested or runs.next_is_saved):
-            time.sleep(min(runtime_us / 1e6, _MOST_REST_S))
-        return runs.one(load, runtime_us)
-
     most_s = _PART_FOR_LIMITS * budget_ns / 1e9
     depth, max_sectors_kb = facts.queues.depth, facts.queues.max_sectors_kb
     loads = limit_loads(queue_depth=depth, max_sectors_kb=max_sectors_kb, space_bytes=facts.space_bytes)
-    limits = limits_of(measure, loads, most_s=most_s)
+    limits = limits_of(runs.rested, loads, most_s=most_s)
     if limits.any or not facts.writable:
         # Writes would show the same limits again.
         return limits
     runs.announce("looking for a write buffer that fills")
     load = buffer_load(queue_depth=depth, max_sectors_kb=max_sectors_kb, space_bytes=facts.space_bytes)
-    return with_write_buffer(limits, measure, load, most_s=most_s)
+    return with_write_buffer(limits, runs.rested, load, most_s=most_s)
 
 
 def _lengths(runs: Runs, limits: Limits, usual_us: int, single_read_us: float) -> _Lengths:

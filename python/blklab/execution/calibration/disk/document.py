@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import TypedDict
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from blklab.execution.calibration.disk.drift import Drift
 from blklab.execution.calibration.disk.fit import TWO_SIDED, Fit
 from blklab.execution.calibration.disk.forward import Logs
-from blklab.execution.calibration.disk.ground import DiskFacts
+from blklab.execution.calibration.disk.ground import DiskFacts, Measurement
 from blklab.execution.calibration.disk.limits import Limits
-from blklab.execution.calibration.disk.loads import DiskLoad
+from blklab.execution.calibration.disk.loads import DiskLoad, Load
 from blklab.execution.calibration.disk.observations import Observation, Row
 from blklab.execution.calibration.disk.parameters import KIND, rate_of
 from blklab.execution.calibration.disk.runs import Runs
@@ -281,3 +282,23 @@ def calibrated_loads(
         )
         for load, fitted in loads
     ]
+
+
+def mean_log(values: Iterable[float]) -> float:
+    """The geometric mean."""
+    return math.exp(float(np.mean(np.log(list(values)))))
+
+
+def calibrated_load(
+    load: Load, runs: Sequence[Measurement], simulated: Sequence[Measurement], *, fitted: bool
+) -> CalibratedLoad:
+    """A load with its measurements, and with simulations of it for the same time."""
+    return CalibratedLoad(
+        load=load.name,
+        fitted=fitted,
+        runs=len(runs),
+        iops=mean_log(one.iops for one in runs),
+        predicted_iops=mean_log(one.iops for one in simulated),
+        p99_us=mean_log(one.p99_ns for one in runs) / 1000,
+        predicted_p99_us=mean_log(one.p99_ns for one in simulated) / 1000,
+    )

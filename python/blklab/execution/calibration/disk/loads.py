@@ -148,6 +148,8 @@ BUFFERED_HOLDOUTS = (
 )
 """Long ones for a disk with a write buffer: most of the time it is full."""
 
+SINGLE_READS = DiskLoad("read", 4, 1)
+
 SINGLE_WRITES = DiskLoad("write", 4, 1)
 """Shows how fast a disk with limits can take writes, which sets how long others may run."""
 

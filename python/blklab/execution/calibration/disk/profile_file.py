@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from blklab.execution.calibration.disk.document import DiskCalibration, Figure
 
-_DURATIONS = {"latency", "command", "flush", "switch", "settle", "hit"}
-"""Last words of the keys whose values are durations; `starvation_limit` and seeks are others."""
+_DURATIONS = {"latency", "command", "flush", "switch", "settle", "hit", "interface", "program", "suspend"}
+"""Last words of the keys whose values are durations; there are others, such as seeks."""
+_CELL_READS = {"read_low", "read_middle", "read_high"}
 _US = 1_000
 
 
@@ -103,7 +104,7 @@ def shown_interval(figure: Figure) -> str:
 def _is_duration(key: str) -> bool:
     if key.startswith("seek_"):
         return key != "seek_far_from"
-    return key == "starvation_limit" or key.rsplit("_", maxsplit=1)[-1] in _DURATIONS
+    return key == "starvation_limit" or key in _CELL_READS or key.rsplit("_", maxsplit=1)[-1] in _DURATIONS
 
 
 def _steady_lines(calibration: DiskCalibration) -> list[str]:

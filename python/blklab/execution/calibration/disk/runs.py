@@ -11,6 +11,8 @@ from blklab.execution.calibration.disk.ground import Ground, Measurement
 from blklab.execution.calibration.disk.loads import Load
 from blklab.execution.calibration.disk.saved import SavedMeasurements
 
+_MOST_REST_S = 8.0
+
 
 class Observer(Protocol):
     """Follows a calibration."""
@@ -82,6 +84,12 @@ class Runs:
             if within_budget and self.at_end:
                 return
             self.one(load, runtime_us)
+
+    def rested(self, load: Load, runtime_us: int) -> Measurement:
+        """Measures a load once, after the disk has rested for as long, within reason."""
+        if not (self.ground.facts.rested or self.next_is_saved):
+            time.sleep(min(runtime_us / 1e6, _MOST_REST_S))
+        return self.one(load, runtime_us)
 
     def one(self, load: Load, runtime_us: int) -> Measurement:
         """Measures a load once."""

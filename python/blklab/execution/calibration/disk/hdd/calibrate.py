@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-import numpy as np
-
 from blklab.errors import RequirementError
 from blklab.execution.calibration.disk.document import (
     SCHEMA,
-    CalibratedLoad,
     DiskCalibration,
     Nearest,
+    calibrated_load,
     circumstances,
+    mean_log,
 )
 from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.fit import TWO_SIDED
@@ -50,9 +49,9 @@ from blklab.execution.calibration.disk.hdd.memory import (
     starvation,
     write_memory,
 )
-from blklab.execution.calibration.disk.hdd.nearest import nearest_profile
 from blklab.execution.calibration.disk.loads import ARM_PROBES, REFERENCE, Load
 from blklab.execution.calibration.disk.model import Model
+from blklab.execution.calibration.disk.nearest import nearest_profile
 from blklab.execution.calibration.disk.placed_loads import PlacedLoad
 from blklab.execution.calibration.disk.runs import Runs
 from blklab.spec.machines import Machine
@@ -294,7 +293,7 @@ def _document(
         derived=derived_of(found.mechanics),
         model_error=found.mechanics.model_error,
         loads=[
-            _loaded(load, runs.of(load), simulated, fitted=is_fitted)
+            calibrated_load(load, runs.of(load), simulated, fitted=is_fitted)
             for (load, is_fitted), simulated in zip(loads, predicted, strict=True)
         ],
         nearest=_nearest(runs, tests, model),
@@ -314,26 +313,8 @@ def _misfit_remarks(mechanics: Mechanics) -> list[str]:
     ]
 
 
-def _mean_log(values: Sequence[float]) -> float:
-    return math.exp(float(np.mean(np.log(values))))
-
-
-def _loaded(
-    load: Load, runs: Sequence[Measurement], simulated: Sequence[Measurement], *, fitted: bool
-) -> CalibratedLoad:
-    return CalibratedLoad(
-        load=load.name,
-        fitted=fitted,
-        runs=len(runs),
-        iops=_mean_log([one.iops for one in runs]),
-        predicted_iops=_mean_log([one.iops for one in simulated]),
-        p99_us=_mean_log([one.p99_ns for one in runs]) / 1000,
-        predicted_p99_us=_mean_log([one.p99_ns for one in simulated]) / 1000,
-    )
-
-
 def _nearest(runs: Runs, tests: Sequence[PlacedLoad], model: Model) -> Nearest:
-    rates = [_mean_log([one.iops for one in runs.of(load)]) for load in tests]
+    rates = [mean_log([one.iops for one in runs.of(load)]) for load in tests]
     lengths = [model.runtimes_us[load.name] for load in tests]
     return nearest_profile(
         rates, lengths, lambda space: holdouts(space, writes=runs.ground.facts.writable), model

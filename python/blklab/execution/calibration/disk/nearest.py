@@ -10,21 +10,23 @@ from statistics import median
 from blklab.backends.modelled_device import device_facts
 from blklab.execution.calibration.disk.document import Nearest
 from blklab.execution.calibration.disk.hdd.figures import KIND
+from blklab.execution.calibration.disk.loads import Load
 from blklab.execution.calibration.disk.model import Model
-from blklab.execution.calibration.disk.placed_loads import PlacedLoad
 from blklab.simulator.request import model_target
 from blklab.spec.profiles import shipped_profiles
 
 _SEED = 61
-_MOST_US, _MOST_QUICK_US = 1_000_000, 50_000
+_MOST_US, MOST_QUICK_US = 1_000_000, 50_000
 """Time that is simulated of a disk with an arm, and of others, which do far more I/Os in it."""
 
 
 def nearest_profile(
     rates: Sequence[float],
     runtimes_us: Sequence[int],
-    tests: Callable[[int], Sequence[PlacedLoad]],
+    tests: Callable[[int], Sequence[Load]],
     model: Model,
+    *,
+    most_quick_us: int = MOST_QUICK_US,
 ) -> Nearest:
     """The shipped profile with the smallest median error.
 
@@ -33,12 +35,13 @@ def nearest_profile(
         runtimes_us: How long they ran.
         tests: These loads on a space of so many bytes; profiles may be smaller than the disk.
         model: Simulates them.
+        most_quick_us: Time that is simulated at most of a disk without an arm.
     """
     candidates = []
     for name, profile in shipped_profiles().items():
         target = model_target(name)
         space = int(device_facts(target, profile)["device"]["capacity_bytes"])
-        most_us = _MOST_US if profile.kind == KIND else _MOST_QUICK_US
+        most_us = _MOST_US if profile.kind == KIND else most_quick_us
         loads = tests(min(space, model.space_bytes))
         one = replace(model, space_bytes=space, runtimes_us=dict(model.runtimes_us), _known={})
         for load, runtime_us in zip(loads, runtimes_us, strict=True):

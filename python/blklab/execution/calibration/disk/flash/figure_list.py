@@ -1,0 +1,62 @@
+"""The figures of a flash drive as a profile lists them, with their intervals."""
+
+from __future__ import annotations
+
+from blklab.execution.calibration.disk.document import Figure
+from blklab.execution.calibration.disk.fit import TWO_SIDED
+from blklab.execution.calibration.disk.flash.figures import rate_of
+from blklab.execution.calibration.disk.flash.fit import FlashFit
+
+NOT_COVERED = (
+    "collection of garbage with all that belongs to it (spare space, erasure), how fast an idle drive empties"
+    " its cache of fast cells, and data that were not written in order"
+)
+_UNIDENTIFIED = 0.5
+"""Of the prior's standard deviation: above it the loads have told nothing."""
+_KERNEL = "the kernel's own"
+_COUNTED = "counted: which reads wait for each other"
+_ASSUMED = "assumed: the loads do not tell"
+_RATES = {"channel": "channel_rate", "link_read": "link_read_rate", "link_write": "link_write_rate"}
+_KEYS = {"slc_bytes": "slc_cache", "buffer_bytes": "buffer"} | _RATES
+_HOW = {
+    **dict.fromkeys(("capacity", "queue_depth", "hw_queues", "max_sectors_kb", "flush_drains"), _KERNEL),
+    **dict.fromkeys(("planes", "page", "erase_block"), _ASSUMED),
+}
+
+
+def figures_of(fit: FlashFit, unseen: str) -> list[Figure]:
+    """All figures of the profile.
+
+    Args:
+        fit: What was found.
+        unseen: The reason why long writes tell nothing of slow cells, if they do not.
+    """
+    intervals = _intervals(fit)
+    found = []
+    for key, value in fit.drive.parameters().items():
+        if key in {"dies", "channels"}:
+            found.append(Figure(key=key, value=value, low=value, high=value, how=_COUNTED))
+            continue
+        low, high, how = intervals.get(key, (None, None, _HOW.get(key, unseen)))
+        found.append(Figure(key=key, value=value, low=low, high=high, how=how))
+    return found
+
+
+def _intervals(fit: FlashFit) -> dict[str, tuple[int | None, int | None, str]]:
+    found: dict[str, tuple[int | None, int | None, str]] = {}
+    for name, entry, deviation, prior in zip(
+        fit.layout.names,
+        fit.vector.tolist(),
+        fit.deviations.tolist(),
+        fit.layout.priors().tolist(),
+        strict=True,
+    ):
+        key = _KEYS.get(name, name)
+        if deviation > _UNIDENTIFIED * prior:
+            found[key] = (None, None, "not identified by the loads")
+            continue
+        low, high = fit.layout.interval(name, entry, TWO_SIDED * deviation)
+        if name in _RATES:
+            low, high = rate_of(high), rate_of(low)
+        found[key] = (round(low), round(high), "fitted")
+    return found
