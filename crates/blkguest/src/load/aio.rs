@@ -221,8 +221,10 @@ impl Queue {
         now_ns: u64,
         timeout: Option<libc::timespec>,
     ) -> Result<u64, Failure> {
+        // A look without a wait is made many times while the task thinks.
+        let sleeps = timeout.is_none_or(|time| time.tv_sec > 0 || time.tv_nsec > 0);
         let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-        let delay_ns = worker.run_delay_ns();
+        let delay_ns = if sleeps { worker.run_delay_ns() } else { 0 };
         // SAFETY: all pointers are valid for the call.
         let result = unsafe {
             libc::syscall(
@@ -236,7 +238,7 @@ impl Queue {
         };
         let count = checked("waiting for I/O", result as libc::c_int)? as usize;
         let now_ns = if count == 0 { clock::now_ns() } else { worker.moment_after(now_ns) };
-        let delay_ns = if count == 0 { 0 } else { worker.run_delay_ns() - delay_ns };
+        let delay_ns = if sleeps && count > 0 { worker.run_delay_ns() - delay_ns } else { 0 };
         for event in &self.events[..count] {
             let slot = event.data as usize;
             let io = self.ios[slot];
