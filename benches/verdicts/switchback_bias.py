@@ -19,7 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from loads import OWN, named_load
@@ -118,6 +118,7 @@ def main() -> int:
     arguments.add_argument(
         "--ramp", type=float, default=20, help="virtual time (s) that is left out at first"
     )
+    arguments.add_argument("--pilot-slot", type=float, default=4, help="virtual time (s) of the pilot's slots")
     arguments.add_argument("--seed", type=int, default=1)
     add_pool_options(arguments)
     arguments.add_argument("--guests", action="store_true", help="the real kernel in virtual time")
@@ -156,11 +157,12 @@ def _measure(name: tuple[str, str], given: argparse.Namespace) -> CellResult:
         SpecValues(targets=[target], schedulers=[",".join(SCHEDULERS)], design="switchback", seed=given.seed)
     )[0].model_copy(update={"workloads": [workload]})
     options = SessionOptions(run_id="bias")
+    pilot = replace(ON_A_MODEL, slot_ns=int(given.pilot_slot * NS))
     with _opened(target, options) as session:
         reasons = reasons_for_runs(spec, session, by_default=False) or {}
         if reason := reasons[workload.name]:
             return CellResult(device, workload_name, SlotDecision(reason=reason), [])
-        decision = piloted(spec, workload, session, ON_A_MODEL)
+        decision = piloted(spec, workload, session, pilot)
         if decision.slot_ns is None:
             return CellResult(device, workload_name, decision, [])
         length_ns = _length_ns(session, spec, decision, given)
