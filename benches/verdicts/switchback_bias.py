@@ -118,7 +118,9 @@ def main() -> int:
     arguments.add_argument(
         "--ramp", type=float, default=20, help="virtual time (s) that is left out at first"
     )
-    arguments.add_argument("--pilot-slot", type=float, default=4, help="virtual time (s) of the pilot's slots")
+    arguments.add_argument(
+        "--pilot-slot", type=float, default=4, help="virtual time (s) of the pilot's slots"
+    )
     arguments.add_argument("--seed", type=int, default=1)
     add_pool_options(arguments)
     arguments.add_argument("--guests", action="store_true", help="the real kernel in virtual time")
