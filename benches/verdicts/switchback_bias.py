@@ -165,6 +165,8 @@ def _measure(name: tuple[str, str], given: argparse.Namespace) -> CellResult:
         if reason := reasons[workload.name]:
             return CellResult(device, workload_name, SlotDecision(reason=reason), [])
         decision = piloted(spec, workload, session, pilot)
+        if decision.reason.startswith("the pilot failed"):
+            raise SystemExit(f"{workload.name}: {decision.reason}")
         if decision.slot_ns is None:
             return CellResult(device, workload_name, decision, [])
         length_ns = _length_ns(session, spec, decision, given)
