@@ -31,6 +31,8 @@ _FEWEST = 20
 _SMALL_BYTES = 4096
 _LARGE_BYTES = 128 << 10
 _SECTOR_BYTES = 512
+_STRIDE = 7919
+"""Blocks from I/O to I/O, a prime. A disk reads ahead of I/Os in order, and a short sleep ends faster."""
 _FILE = "own-path.blkrecord"
 
 
@@ -142,9 +144,9 @@ def _run(kind: _Kind, program: ReplayProgram, region: Region, data: Path | None,
 
 
 def ios_in_turn(file_bytes: int, block_bytes: int, *, writes: bool) -> str:
-    """A job file with one task that reads or writes one block after the other, and never thinks."""
+    """A job file with one task that reads or writes scattered blocks, one at a time, and never thinks."""
     blocks, sectors = max(1, file_bytes // block_bytes), block_bytes // _SECTOR_BYTES
-    ios = [(writes, number % blocks * sectors, sectors, 0) for number in range(_COUNT)]
+    ios = [(writes, number * _STRIDE % blocks * sectors, sectors, 0) for number in range(_COUNT)]
     return (
         f"[own-path]\nrw={'write' if writes else 'read'}\ndirect=1\nioengine=libaio\niodepth=1\n"
         f"bs={block_bytes}\nsize={file_bytes}\nruntime={_LONGEST}\nfilename=replay\n"
