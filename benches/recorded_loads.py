@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,9 +25,7 @@ import blklab
 from blklab.backends import backend_for
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml_session import UmlSession
-from blklab.quantities.units import parse_duration_ns
 from blklab.recordings.trace import NEVER, Trace, read_trace
-from blklab.records.samples import JobSample, LatencyHistogram
 from blklab.simulator.timeline import READ, SECTOR_BYTES, WRITE, Timeline
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import parse_scheduler_choice
@@ -57,18 +55,6 @@ class Figures:
     """Bytes for each nanosecond, all jobs together."""
     mean: float
     p99: float
-
-    @staticmethod
-    def of(jobs: Sequence[JobSample]) -> Figures:
-        """The figures of a run's jobs."""
-        data = [direction for job in jobs for direction in job.data_directions()]
-        latency = LatencyHistogram.merged(direction.latency for direction in data)
-        moved = sum(direction.bytes for direction in data)
-        return Figures(
-            moved / max(job.runtime_ns for job in jobs),
-            latency.mean_ns or 0,
-            latency.percentile_ns(0.99) or 0,
-        )
 
     @staticmethod
     def of_recording(file: Path, *, of_replay: bool = False, main_tasks: bool = False) -> Figures:
@@ -129,23 +115,21 @@ def is_model(target: str) -> bool:
     return isinstance(parse_target(target), ModelTarget)
 
 
-def load_without_ramp(name: str, runtime: str | None = None) -> Workload:
-    """A shipped workload, all of which counts, for as long as is asked; a command is as it is."""
+def load_without_ramp(name: str, runtime: str) -> Workload:
+    """A shipped workload, all of which counts, for so long; a command is as it is."""
     if name not in shipped_workloads():
         return load_workload(name)
-    text = _RAMP.sub("", shipped_workloads()[name].read_text())
-    if runtime is not None:
-        text = _RUNTIME.sub(f"runtime={runtime}", text)
+    text = _RUNTIME.sub(f"runtime={runtime}", _RAMP.sub("", shipped_workloads()[name].read_text()))
     return parse_workload(text, name=name, source=name)
 
 
-def record_simulation(path: Path, device: str, text: str, scheduler: str, runtime: str) -> Figures:
+def record_simulation(path: Path, device: str, text: str, scheduler: str) -> Figures:
     """Simulates a load and writes what it queued as blkparse would print it.
 
     Returns:
         The run's figures.
     """
-    result = blklab.simulate(device, text, scheduler=scheduler, runtime=runtime, timeline=True)
+    result = blklab.simulate(device, text, scheduler=scheduler, timeline=True)
     names = [job.name for job in result.jobs]
     _write(
         path,
@@ -217,48 +201,33 @@ def _queued(timeline: Timeline | None) -> Iterator[tuple[int, np.void]]:
         yield from zip(map(int, queued), own, strict=True)
 
 
-def measured(
-    target: str, workload: Workload, scheduler: str, runtime: str | None, recording: Path | None = None
-) -> Figures:
-    """Makes one run on a disk, and records the disk meanwhile if a file is given.
-
-    A recorded run has the figures of its recording, so that programs and loads have the same.
-    """
-    with runs_on(target, [workload], scheduler, runtime) as measured_run:
-        return measured_run(workload, recording)
-
-
 @contextmanager
 def runs_on(
-    target: str,
-    workloads: Sequence[Workload],
-    scheduler: str,
-    runtime: str | None = None,
-    *,
-    main_tasks: bool = False,
-) -> Iterator[Callable[[Workload, Path | None], Figures]]:
-    """A session in which the workloads have their files, and its function that runs as `measured` does."""
-    with _session(target, workloads, scheduler, runtime) as (session, cell_of):
+    target: str, workloads: Sequence[Workload], scheduler: str, *, main_tasks: bool = False
+) -> Iterator[Callable[[Workload, Path], Figures]]:
+    """Makes a function that runs one of the workloads on a disk and records the disk meanwhile.
 
-        def measured_run(workload: Workload, recording: Path | None) -> Figures:
-            with nullcontext() if recording is None else recorded(target, recording):
+    A run has the figures of its recording, so that programs and loads have the same.
+    """
+    with _session(target, workloads, scheduler) as (session, cell_of):
+
+        def measured_run(workload: Workload, recording: Path) -> Figures:
+            with recorded(target, recording):
                 sample = session.run(cell_of(workload))
             if sample.status != "ok":
                 raise SystemExit(sample.error)
-            if recording is None:
-                return Figures.of(sample.jobs)
             return Figures.of_recording(recording, of_replay=workload.replays, main_tasks=main_tasks)
 
         yield measured_run
 
 
-def record_guest(path: Path, target: str, workload: Workload, scheduler: str, runtime: str | None) -> Figures:
+def record_guest(path: Path, target: str, workload: Workload, scheduler: str) -> Figures:
     """Makes one run in a guest and writes what it queued as blkparse would print it.
 
     Returns:
         The run's figures, from the queueing of an I/O to its completion by the disk.
     """
-    with _session(target, [workload], scheduler, runtime) as (session, cell_of):
+    with _session(target, [workload], scheduler) as (session, cell_of):
         if not isinstance(session, UmlSession):
             raise SystemExit(f"{target} is no guest")
         sample, ios = session.run_recorded(cell_of(workload))
@@ -285,15 +254,12 @@ def record_guest(path: Path, target: str, workload: Workload, scheduler: str, ru
 
 @contextmanager
 def _session(
-    target: str, workloads: Sequence[Workload], scheduler: str, runtime: str | None
+    target: str, workloads: Sequence[Workload], scheduler: str
 ) -> Iterator[tuple[Session, Callable[[Workload], Cell]]]:
     """A session in which the workloads have their files, and the cell of each of them."""
     choice = parse_scheduler_choice(scheduler)
-    runtime_ns = None if runtime is None else parse_duration_ns(runtime)
     parsed = parse_target(target)
-    options = SessionOptions(
-        run_id=f"fidelity-{os.getpid()}", kernels=(None,), arrangement="fixed", runtime_ns=runtime_ns
-    )
+    options = SessionOptions(run_id=f"fidelity-{os.getpid()}", kernels=(None,), arrangement="fixed")
 
     def cell_of(workload: Workload) -> Cell:
         key = CellKey(block=0, sequence=0, position=0, workload=workload.name, scheduler=choice.label, seed=1)

@@ -110,12 +110,12 @@ def _compared(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
 def _on_model(
     options: argparse.Namespace, scheme: str, device: str, load: str, scheduler: str, recording: Path
 ) -> tuple[Figures, Figures]:
-    plain = load_without_ramp(load)
+    plain = load_without_ramp(load, options.runtime)
     if scheme == "uml":
-        run = record_guest(recording, options.target, plain, scheduler, options.runtime)
+        run = record_guest(recording, options.target, plain, scheduler)
         again = load_workload(f"trace:{recording},scale-to=recorded")
-        return run, record_guest(recording, options.target, again, scheduler, None)
-    run = record_simulation(recording, device, plain.text, scheduler, options.runtime)
+        return run, record_guest(recording, options.target, again, scheduler)
+    run = record_simulation(recording, device, plain.text, scheduler)
     again = load_workload(f"trace:{recording},scale-to=recorded")
     replay = blklab.simulate(device, again.text, scheduler=scheduler, timeline=True)
     return run, Figures.of_timeline(replay.timeline)

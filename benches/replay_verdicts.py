@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from recorded_loads import is_model, load_without_ramp, measured, record_guest, record_simulation
+from recorded_loads import is_model, load_without_ramp, record_guest, record_simulation, runs_on
 
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.verdict import Analysis, analyse
@@ -145,15 +145,16 @@ class Bench:
         """Records a load; returns the workload that replays it."""
         given, scheduler = self._given, self.schedulers[0]
         recording = self._folder / f"{load}.blkrecord"
-        workload = load_without_ramp(load)
+        workload = load_without_ramp(load, given.runtime)
         if self._on_model:
             scheme, _, device = given.target.partition(":")
             if scheme == "uml":
-                record_guest(recording, given.target, workload, scheduler, given.runtime)
+                record_guest(recording, given.target, workload, scheduler)
             else:
-                record_simulation(recording, device, workload.text, scheduler, given.runtime)
+                record_simulation(recording, device, workload.text, scheduler)
             return f"trace:{recording},scale-to=recorded"
-        measured(given.target, workload, scheduler, None if load in PROGRAMS else given.runtime, recording)
+        with runs_on(given.target, [workload], scheduler) as measured_run:
+            measured_run(workload, recording)
         return f"trace:{recording}"
 
     def _compare(self, workload: str, schedulers: Sequence[str], seed: int) -> Mapping[Pair, Effect]:

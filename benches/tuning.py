@@ -120,15 +120,15 @@ def false_gains(number: int, directory: str | None, budget: str) -> None:
     for seed in range(number):
         if directory is None:
             spec = _spec(NOISY, "mixed-70-30", seed=seed, runtime="1s", budget="20blocks")
-            request, name, values = TuningRequest(spec, None), None, IDLE_ON_MODELS
+            request, without_effect = TuningRequest(spec, None), IDLE_ON_MODELS
         else:
             spec = _spec(directory, "random-read-4k-qd1", seed=seed, budget=budget)
-            request, name, values = TuningRequest(spec, NOISY), "mq-deadline", IDLE_ON_DISKS
+            request, without_effect = TuningRequest(spec, NOISY), IDLE_ON_DISKS
         prepared = prepare(request)
         default = prepared.target.default.name
-        if name not in (None, default):
-            raise SystemExit(f"{directory} is on a disk under {default}; choose {name} for it")
-        idle = [Trial(place, chosen(default, value)) for place, value in enumerate(values)]
+        if directory is not None and default != "mq-deadline":
+            raise SystemExit(f"{directory} is on a disk under {default}; set it to mq-deadline before")
+        idle = [Trial(place, chosen(default, values)) for place, values in enumerate(without_effect)]
         with Store.opened("sqlite://") as store:
             found = confirmed(request, prepared, idle, store, Silent())
         recommended += found.recommendation is not None

@@ -3,10 +3,9 @@
 
     python benches/court/plug_order.py
 
-Without a scheduler, Linux before 6.13 hands the requests of a plug to the disk newest first, which the
-simulator follows with `kernel=6.1`; with `kernel=7.3` they go oldest first. Of the other differences between
-the two, only the waking of sleepers for tags is met without a scheduler and groups. Prints rates of the first
-as multiples of the second's, as a table for Markdown.
+Without a scheduler, Linux 6.1 hands the requests of a plug to the disk newest first; with `kernel=7.3` the
+simulator has them go oldest first. The two also differ in the order of tasks and in the waking of sleepers
+for tags. Prints rates of the first as multiples of the second's, as a table for Markdown.
 """
 
 from __future__ import annotations

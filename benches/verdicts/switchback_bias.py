@@ -32,7 +32,7 @@ from blklab.analysis.verdict import Analysis, analyse
 from blklab.backends import sim, uml
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.cli.output import console_out
-from blklab.execution.slots import ON_A_MODEL, piloted, reasons_for_runs
+from blklab.execution.slots import ON_A_MODEL, PILOT_FAILED, piloted, reasons_for_runs
 from blklab.execution.switchback import ENDING, influence, lengthened
 from blklab.linux.machine.description import describe_machine
 from blklab.quantities.units import format_duration
@@ -165,7 +165,7 @@ def _measure(name: tuple[str, str], given: argparse.Namespace) -> CellResult:
         if reason := reasons[workload.name]:
             return CellResult(device, workload_name, SlotDecision(reason=reason), [])
         decision = piloted(spec, workload, session, pilot)
-        if decision.reason.startswith("the pilot failed"):
+        if decision.reason.startswith(PILOT_FAILED):
             raise SystemExit(f"{workload.name}: {decision.reason}")
         if decision.slot_ns is None:
             return CellResult(device, workload_name, decision, [])

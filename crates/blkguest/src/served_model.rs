@@ -16,7 +16,7 @@ pub struct ServedModel {
     stats: &'static DeviceStats,
     in_flight: u32,
     log: CommandLog,
-    /// By tag, with the time of arrival; kept for the log.
+    /// By tag, with the time of arrival; empty without a log.
     arrived: Vec<Option<(Command, u64)>>,
 }
 
@@ -24,14 +24,10 @@ impl ServedModel {
     /// The model of the disk with this number.
     pub fn new(number: u32, device: AnyDevice, shared: SharedMemory) -> Self {
         let stats = &shared.page().stats[number as usize];
-        let depth = device.facts().queue_depth as usize;
-        Self {
-            runner: Runner::new(device),
-            stats,
-            in_flight: 0,
-            log: shared.commands(),
-            arrived: vec![None; depth],
-        }
+        let log = shared.commands();
+        let tags = if log.is_kept() { device.facts().queue_depth as usize } else { 0 };
+        let (runner, arrived) = (Runner::new(device), vec![None; tags]);
+        Self { runner, stats, in_flight: 0, log, arrived }
     }
 
     /// Counts an arrived command and submits it.

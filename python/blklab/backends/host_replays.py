@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from blklab.errors import BlklabError
 from blklab.linux.disks.disk import Disk
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.replay import (
@@ -15,7 +16,7 @@ from blklab.linux.load.replay import (
     replay_request,
     run_replay,
 )
-from blklab.linux.load.replay_path import found_own_paths
+from blklab.linux.load.replay_path import measured_own_paths
 from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.spec.workloads import Workload
 
@@ -55,15 +56,25 @@ class HostReplays:
             return
         of_jobs = zip(workload.jobs, self._space.regions(workload), strict=True)
         job, (region, *_) = max(of_jobs, key=lambda of_job: of_job[0].writes)
-        self._own_paths = found_own_paths(
-            find_replay_program(),
-            region,
-            self._leaves,
-            folder,
-            data=self._data_folder(folder),
-            writes=job.writes,
-            announce=announce,
-        )
+        try:
+            self._own_paths = measured_own_paths(
+                find_replay_program(),
+                region,
+                self._leaves,
+                folder,
+                data=self._data_folder(folder),
+                writes=job.writes,
+            )
+        except BlklabError as error:
+            self._own_paths = OwnPaths()
+            announce(
+                "recorded think times are kept whole, so a replay of short ones is slower than the program: "
+                f"its own time from I/O to I/O is not known ({error.message})"
+            )
+        else:
+            announce(
+                f"recorded think times are cut by a replay's own time from I/O to I/O: {self._own_paths}"
+            )
 
     def run(self, workload: Workload, folder: Path) -> tuple[FioReport, dict[str, str]]:
         """Replays in a working directory; returns the report, and the program's name."""

@@ -25,6 +25,8 @@ from blklab.spec.slots import SlotDecision, slots_with_one_design, with_one_desi
 from blklab.spec.stretches import Stretch, stretch_of
 from blklab.spec.workloads import Workload
 
+PILOT_FAILED = "the pilot failed"
+"""Begins the reason for runs where the pilot could not tell."""
 RUN_OVERHEAD_NS = NS_PER_SECOND // 2
 """Time that a run takes beside its load."""
 
@@ -184,7 +186,7 @@ def piloted(spec: ExperimentSpec, workload: Workload, session: Session, pilot: P
         more = session.run_stretch(stretch)
         failed = [sample for sample in more if sample.slot is None or not sample.slot.ios]
         if failed:
-            return SlotDecision(reason=f"the pilot failed: {failed[0].error}")
+            return SlotDecision(reason=f"{PILOT_FAILED}: {failed[0].error}")
         samples += more
         made = len(samples) // len(spec.schedulers)
         found = settling_time(

@@ -238,12 +238,13 @@ impl Queue {
         };
         let count = checked("waiting for I/O", result as libc::c_int)? as usize;
         let now_ns = if count == 0 { clock::now_ns() } else { worker.moment_after(now_ns) };
-        let delay_ns = if sleeps && count > 0 { worker.run_delay_ns() - delay_ns } else { 0 };
+        let told_ns =
+            if sleeps && count > 0 { worker.without_delay(now_ns, delay_ns) } else { now_ns };
         for event in &self.events[..count] {
             let slot = event.data as usize;
             let io = self.ios[slot];
             worker.target.expect(event.result, io.direction, io.offset, io.bytes)?;
-            worker.replayed(io.replayed, now_ns - delay_ns);
+            worker.replayed(io.replayed, told_ns);
             worker.finished(io.direction, io.bytes, io.start_ns, now_ns);
             self.free.push(slot);
         }

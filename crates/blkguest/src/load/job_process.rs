@@ -9,7 +9,7 @@ use blksim::workload::Job;
 use blksim::workload::generator::{Generator, Step};
 use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
-use blksim::workload::replay::OwnPath;
+use blksim::workload::replay::{OwnPath, TaskPlan};
 
 use super::io_log::IoLog;
 use super::run_delay::RunDelay;
@@ -65,11 +65,12 @@ pub struct RealReplay {
 }
 
 impl RealReplay {
-    /// Whether a task that has at most so many I/Os in flight makes synchronous calls: those take less time, and
-    /// a file system ends an asynchronous direct write in a worker (`iomap_dio_bio_end_io` in fs/iomap/direct-io.c,
-    /// Linux 6.18).
-    fn calls(&self, depth: u32) -> bool {
-        depth <= 1 && !self.always_asynchronous
+    /// Whether a task makes synchronous calls, as it can if it has one I/O in flight at a time, at the task's own
+    /// priority: those take less time, and a file system ends an asynchronous direct write in a worker
+    /// (`iomap_dio_bio_end_io` in fs/iomap/direct-io.c, Linux 6.18).
+    fn calls(&self, plan: &TaskPlan) -> bool {
+        let own_priority = plan.ios.iter().all(|io| io.priority.is_none());
+        plan.depth() <= 1 && own_priority && !self.always_asynchronous
     }
 }
 
@@ -180,6 +181,12 @@ impl Worker<'_> {
         self.run_delay.as_ref().map_or(0, RunDelay::so_far_ns)
     }
 
+    /// The time at which it would have learned of something, had it not waited for a processor since.
+    #[inline]
+    pub fn without_delay(&self, now_ns: u64, delay_before_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.run_delay_ns().saturating_sub(delay_before_ns))
+    }
+
     /// Sleeps until another task sets a signal.
     pub fn await_signal(&mut self, signal: u32) {
         if let Some(cursor) = self.generator.replay() {
@@ -241,7 +248,7 @@ pub fn run_clone(
     worker.generator.share_signals(&shared.signals());
     let mut asynchronous = job.direct && job.asynchronous() && !job.mode.trims;
     if let (Some(real), Some(replay)) = (&clone.real_replay, &job.replay) {
-        asynchronous = !real.calls(replay.plans[clone.index as usize].depth());
+        asynchronous = !real.calls(&replay.plans[clone.index as usize]);
         if let Some(cursor) = worker.generator.replay() {
             cursor.take_off(if asynchronous { real.asynchronous } else { real.synchronous });
         }
@@ -303,4 +310,38 @@ pub fn run_clone(
 /// Adds a clone's record to that of its job.
 pub fn collect_record(number: u32, record: &mut JobRecord) -> Result<(), Failure> {
     record.add_words(words::collect(RECORD, number)?).ok_or_else(|| words::broken(RECORD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blksim::workload::own_priority::OwnPriority;
+    use blksim::workload::replay::ReplayIo;
+
+    fn io(waits_for: u32, priority: Option<OwnPriority>) -> ReplayIo {
+        ReplayIo {
+            offset: 0,
+            bytes: 4096,
+            direction: Direction::Read,
+            durable: false,
+            priority,
+            waits_for,
+            rank: waits_for,
+            think_ns: 0,
+        }
+    }
+
+    #[test]
+    fn a_task_with_one_io_at_a_time_and_one_priority_makes_synchronous_calls() {
+        let path = OwnPath::default();
+        let real = RealReplay { synchronous: path, asynchronous: path, always_asynchronous: false };
+        let plan = |ios: &[ReplayIo]| TaskPlan { ios: ios.to_vec(), ..TaskPlan::default() };
+        assert!(real.calls(&plan(&[io(0, None), io(1, None)])));
+        assert!(!real.calls(&plan(&[io(0, None), io(0, None)])));
+        // A call cannot say which priority its I/O has.
+        let other = Some(OwnPriority { class: 1, level: 4 });
+        assert!(!real.calls(&plan(&[io(0, None), io(1, other)])));
+        let real = RealReplay { always_asynchronous: true, ..real };
+        assert!(!real.calls(&plan(&[io(0, None), io(1, None)])));
+    }
 }

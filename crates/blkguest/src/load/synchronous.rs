@@ -25,7 +25,7 @@ pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
                 let delay_ns = worker.run_delay_ns();
                 worker.target.transfer(direction, offset, bytes, durable)?;
                 now_ns = worker.moment_after(now_ns);
-                worker.replayed(replayed, now_ns - (worker.run_delay_ns() - delay_ns));
+                worker.replayed(replayed, worker.without_delay(now_ns, delay_ns));
                 worker.finished(direction, bytes, start_ns, now_ns);
             }
             Step::Sync => now_ns = worker.sync(now_ns)?,

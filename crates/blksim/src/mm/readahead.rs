@@ -119,20 +119,13 @@ impl Window {
         max: u64,
         aligned: bool,
     ) -> Next {
-        let Touched { page, base, wanted, .. } = touched;
-        let index = page - base;
+        let index = touched.page - touched.base;
         if self.size > 0 && index == self.start + self.size - self.async_size {
-            self.start += self.size;
-            // The window of a call that has little left to read does not shrink.
-            self.size = self.size.max(next_size(self.size, max));
+            self.move_on(max);
         } else {
-            // The marker of another window: continue after the cached pages.
-            let missing = cache.next_missing(page + 1, max) - base;
-            if missing - index > max {
+            if !self.take_over(cache, touched, max) {
                 return Next::Nothing;
             }
-            self.start = missing;
-            self.size = next_size(missing - index + wanted, max);
         }
         // The order of a folio grows by two with each window; where folios have one page, from 0 each time.
         let align = (max & max.wrapping_neg()).min(WINDOW_ALIGN_PAGES);
@@ -146,6 +139,24 @@ impl Window {
 
     fn read(&self) -> Next {
         Next::Window { start: self.start, size: self.size, async_size: self.async_size }
+    }
+
+    fn move_on(&mut self, max: u64) {
+        self.start += self.size;
+        // The window of a call that has little left to read does not shrink.
+        self.size = self.size.max(next_size(self.size, max));
+    }
+
+    /// The marker is another window's: continues after the cached pages. False if there are too many.
+    fn take_over(&mut self, cache: &mut PageCache, touched: Touched, max: u64) -> bool {
+        let Touched { page, base, wanted, .. } = touched;
+        let (index, missing) = (page - base, cache.next_missing(page + 1, max) - base);
+        if missing - index > max {
+            return false;
+        }
+        self.start = missing;
+        self.size = next_size(missing - index + wanted, max);
+        true
     }
 
     /// The pages before it are cached, so it looks like a stream that another window has read.
@@ -166,19 +177,13 @@ impl Window {
         } else if self.size > 0
             && (index == next_expected || index == next_expected - self.async_size)
         {
-            self.start += self.size;
-            // The window of a call that has little left to read does not shrink.
-            self.size = self.size.max(next_size(self.size, max));
+            self.move_on(max);
             self.async_size = self.size;
             self.settle(index, max);
         } else if marker {
-            // The marker of another window: continue after the cached pages.
-            let missing = cache.next_missing(page + 1, max) - base;
-            if missing - index > max {
+            if !self.take_over(cache, touched, max) {
                 return Next::Nothing;
             }
-            self.start = missing;
-            self.size = next_size(missing - index + wanted, max);
             self.async_size = self.size;
             self.settle(index, max);
         } else if wanted > max || index.wrapping_sub(self.previous) <= 1 {

@@ -37,9 +37,9 @@ class PathOfSize:
 
     @classmethod
     def through(cls, small: tuple[int, int], large: tuple[int, int]) -> PathOfSize:
-        """From two points, each of bytes and nanoseconds."""
+        """From two points, each of bytes and nanoseconds, which may be one."""
         bytes_between = large[0] - small[0]
-        per_mib_ns = max(0, large[1] - small[1]) * MIB // bytes_between
+        per_mib_ns = max(0, large[1] - small[1]) * MIB // bytes_between if bytes_between else 0
         return cls(max(0, small[1] - per_mib_ns * small[0] // MIB), per_mib_ns)
 
     def ns(self, size_bytes: int) -> int:

@@ -15,13 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from blklab import _core
-from blklab.errors import BlklabError, RunFailedError
+from blklab.errors import RunFailedError
 from blklab.linux.disks.disk import Disk
 from blklab.linux.load.replay import OwnPath, OwnPaths, PathOfSize, ReplayProgram, place, run_replay
 from blklab.linux.recording.recorder import recording_of_a_moment
 from blklab.linux.recording.request import recording_request
 from blklab.linux.scratch.layout import Region
-from blklab.linux.scratch.space import Announce
 from blklab.recordings.trace import NEVER, read_trace
 
 _COUNT = 500
@@ -34,29 +33,6 @@ _SECTOR_BYTES = 512
 _STRIDE = 7919
 """Blocks from I/O to I/O, a prime. A disk reads ahead of I/Os in order, and a short sleep ends faster."""
 _FILE = "own-path.blkrecord"
-
-
-def found_own_paths(
-    program: ReplayProgram,
-    region: Region,
-    disks: Sequence[Disk],
-    folder: Path,
-    *,
-    data: Path | None,
-    writes: bool,
-    announce: Announce,
-) -> OwnPaths:
-    """As `measured_own_paths`; zeros if that is not possible. Says which."""
-    try:
-        paths = measured_own_paths(program, region, disks, folder, data=data, writes=writes)
-    except BlklabError as error:
-        announce(
-            "recorded think times are kept whole, so a replay of short ones is slower than the program: "
-            f"its own time from I/O to I/O is not known ({error.message})"
-        )
-        return OwnPaths()
-    announce(f"recorded think times are cut by a replay's own time from I/O to I/O: {paths}")
-    return paths
 
 
 def measured_own_paths(
@@ -81,12 +57,14 @@ def measured_own_paths(
     Raises:
         BlklabError: if this machine cannot record, or the I/Os did not reach the disks.
     """
+    # A region may be too small for two sizes.
+    sizes = dict.fromkeys(min(size_bytes, region.size_bytes) for size_bytes in (_SMALL_BYTES, _LARGE_BYTES))
     # Writes first, since a file that was never written has nothing to read on the disk.
     kinds = [
         _Kind(asynchronous, writing, size_bytes)
         for asynchronous in (False, True)
         for writing in ((True, False) if writes else (False,))
-        for size_bytes in (_SMALL_BYTES, min(_LARGE_BYTES, region.size_bytes))
+        for size_bytes in sizes
     ]
     file = folder / _FILE
     file.unlink(missing_ok=True)
@@ -101,12 +79,12 @@ def measured_own_paths(
         file.unlink(missing_ok=True)
 
     def path(*, asynchronous: bool, writing: bool) -> PathOfSize:
-        small, large = (
+        by_size = [
             (kind.size_bytes, gap_ns)
             for kind, gap_ns in found.items()
             if (kind.asynchronous, kind.writes) == (asynchronous, writing and writes)
-        )
-        return PathOfSize.through(small, large)
+        ]
+        return PathOfSize.through(by_size[0], by_size[-1])
 
     def both(*, asynchronous: bool) -> OwnPath:
         return OwnPath(

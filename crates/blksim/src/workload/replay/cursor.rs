@@ -123,9 +123,11 @@ impl Cursor {
     /// submitted, so that the task has slept for a tag if it had to.
     #[inline]
     pub fn turn(&mut self, now_ns: u64) -> Turn {
-        let called_ns = now_ns.saturating_sub(self.issued_ns);
-        if std::mem::take(&mut self.submits) && called_ns > self.path.longest_fixed_ns() {
-            self.issued_ns = now_ns;
+        if std::mem::take(&mut self.submits) {
+            let called_ns = now_ns.saturating_sub(self.issued_ns);
+            if called_ns > self.path.longest_fixed_ns() {
+                self.issued_ns = now_ns;
+            }
         }
         let Some(io) = self.plan.ios.get(self.next) else { return Turn::Finished };
         if io.waits_for as usize > self.contiguous {

@@ -16,7 +16,7 @@ from blklab.simulator.request import model_target
 from blklab.spec.profiles import shipped_profiles
 
 _SEED = 61
-_MOST_US, MOST_QUICK_US = 1_000_000, 50_000
+_MOST_US, _MOST_QUICK_US = 1_000_000, 50_000
 """Time that is simulated of a disk with an arm, and of others, which do far more I/Os in it."""
 
 
@@ -26,7 +26,7 @@ def nearest_profile(
     tests: Callable[[int], Sequence[Load]],
     model: Model,
     *,
-    most_quick_us: int = MOST_QUICK_US,
+    most_quick_us: int = _MOST_QUICK_US,
 ) -> Nearest:
     """The shipped profile with the smallest median error.
 

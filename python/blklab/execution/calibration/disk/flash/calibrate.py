@@ -36,7 +36,7 @@ from blklab.execution.calibration.disk.flash.long_writes import (
     long_writes,
     with_long_writes,
 )
-from blklab.execution.calibration.disk.flash.structure import Structure, stripe_bytes, structure_of
+from blklab.execution.calibration.disk.flash.structure import stripe_bytes, structure_of
 from blklab.execution.calibration.disk.limits import Limits
 from blklab.execution.calibration.disk.loads import BUFFERED_HOLDOUTS, HOLDOUTS, REFERENCE, DiskLoad, Load
 from blklab.execution.calibration.disk.model import Model
@@ -65,17 +65,19 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
         machine: The cost table under which the profile will be used.
 
     Returns:
-        None if addresses make no difference, or a drive of the kind would do something else.
+        None if it can only be read, addresses make no difference, or a drive of the kind would do otherwise.
 
     Raises:
         BlklabError: if a load cannot run.
     """
     facts = runs.ground.facts
     space = facts.space_bytes
+    if not facts.writable:
+        return None
     begun, planned = len(runs.made), runs.planned
     runs.announce("looking for dies")
     stripe = stripe_bytes(runs.one, space)
-    if stripe is None or not facts.writable:
+    if stripe is None:
         return None
     runs.announce("reads that are far apart wait for each other: measuring dies, channels and cells")
     singles = single_rows(stripe, space, facts.queues.max_sectors_kb)
@@ -138,7 +140,7 @@ def _start(runs: Runs, stripe: int) -> FlashDrive:
     """Closed forms of single reads and writes."""
     facts = runs.ground.facts
     loads = sized(stripe, facts.space_bytes, facts.queues.max_sectors_kb)
-    structure: Structure = structure_of(
+    structure = structure_of(
         stripe, [load.block_kib for load in loads], [_mean_ns(runs, load) for load in loads]
     )
     writes = {kib: _mean_ns(runs, single_write(kib, facts.space_bytes)) for kib in (4, 64)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -137,21 +136,17 @@ def other_rows(space_bytes: int, *, flushes: bool) -> list[Row]:
 
 
 def _writes(block_kib: int, depth: int, space_bytes: int) -> PlacedLoad:
-    return PlacedLoad(
-        name=f"rested-write-{block_kib}k-qd{depth}",
-        readwrite="write",
-        block_kib=block_kib,
-        depth=depth,
-        offset_bytes=0,
-        size_bytes=space_bytes // MIB * MIB,
-        from_rest=True,
-    )
+    return _from_rest(f"rested-write-{block_kib}k-qd{depth}", block_kib, depth, space_bytes)
 
 
 def filling(block_kib: int, depth: int, runtime_us: int, space_bytes: int) -> PlacedLoad:
     """Writes in order on a rested drive for so long, which is part of the name."""
+    return _from_rest(f"fill-{block_kib}k-qd{depth}-{runtime_us}us", block_kib, depth, space_bytes)
+
+
+def _from_rest(name: str, block_kib: int, depth: int, space_bytes: int) -> PlacedLoad:
     return PlacedLoad(
-        name=f"fill-{block_kib}k-qd{depth}-{runtime_us}us",
+        name=name,
         readwrite="write",
         block_kib=block_kib,
         depth=depth,
@@ -159,8 +154,3 @@ def filling(block_kib: int, depth: int, runtime_us: int, space_bytes: int) -> Pl
         size_bytes=space_bytes // MIB * MIB,
         from_rest=True,
     )
-
-
-def all_loads(rows: Sequence[Row]) -> list[DiskLoad | PlacedLoad]:
-    """The loads of rows, each once."""
-    return list({row.load.name: row.load for row in rows}.values())
