@@ -122,10 +122,8 @@ impl Window {
         let index = touched.page - touched.base;
         if self.size > 0 && index == self.start + self.size - self.async_size {
             self.move_on(max);
-        } else {
-            if !self.take_over(cache, touched, max) {
-                return Next::Nothing;
-            }
+        } else if !self.take_over(cache, touched, max) {
+            return Next::Nothing;
         }
         // The order of a folio grows by two with each window; where folios have one page, from 0 each time.
         let align = (max & max.wrapping_neg()).min(WINDOW_ALIGN_PAGES);
