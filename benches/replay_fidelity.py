@@ -2,9 +2,9 @@
 
 ``python benches/replay_fidelity.py sim:nvme-tlc`` and ``uml:hdd-7200`` need no root. Simulations are recorded
 from their timelines, guests by their own program. On a directory (as root) fio or a program makes the load,
-and ``blklab record`` records it and its replay; as disks drift, that is done ``--rounds`` times, and medians
-are compared. In each round the load runs twice, so a second row compares it with itself: so far the disk's
-own drift takes two runs apart.
+and ``blklab record`` records it and its replay; as disks drift, that is done ``--rounds`` times, each with a
+recording of its own, and the medians of the changes count. In each round the load runs once more, so a second
+row compares it with itself: so far the disk's own drift takes two runs apart.
 
 Figures are those of the block layer, from the queueing of an I/O to its completion. Of fio's loads on a disk
 only the jobs count, and not what starts them.
@@ -122,27 +122,25 @@ def _on_model(
 
 
 def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Path) -> Row:
-    """Medians over the rounds; in each, the replay is first, second or last."""
+    """Medians over the rounds; in each, the recording of the round before is replayed, and the load runs again."""
     plain = load_without_ramp(load, options.runtime)
-    first = folder / "first"
-    with runs_on(options.target, [plain], scheduler) as measured_run:
-        # The first run reads the programs that make the load from the disk, later ones do not.
-        measured_run(plain, first)
-        measured_run(plain, first)
-    again = load_workload(f"trace:{first}")
-    orders = itertools.cycle(itertools.permutations(("run", "replay", "again")))
+    orders = itertools.cycle(itertools.permutations(("replay", "again")))
     rounds = []
     main_tasks = load not in PROGRAMS
-    with runs_on(options.target, [plain, again], scheduler, main_tasks=main_tasks) as measured_run:
-        for order in itertools.islice(orders, options.rounds):
-            figures = {}
-            for kind in order:
-                figures[kind] = measured_run(again if kind == "replay" else plain, folder / kind)
-            rounds.append(figures)
+    run = folder / "run"
+    with runs_on(options.target, [plain], scheduler, main_tasks=main_tasks) as measured_run:
+        # The first run reads the programs that make the load from the disk, later ones do not.
+        measured_run(plain, run)
+        recorded = measured_run(plain, run)
+    for order in itertools.islice(orders, options.rounds):
+        workloads = {"replay": load_workload(f"trace:{run}"), "again": plain}
+        with runs_on(options.target, list(workloads.values()), scheduler, main_tasks=main_tasks) as measured_run:
+            figures = {kind: measured_run(workloads[kind], folder / kind) for kind in order}
+            rounds.append({kind: recorded.changes_to(of_kind) for kind, of_kind in figures.items()})
+            recorded = measured_run(plain, run)
 
     def changes(kind: str) -> Changes:
-        of_rounds = [figures["run"].changes_to(figures[kind]) for figures in rounds]
-        return {name: median(of_round[name] for of_round in of_rounds) for name in _LIMITS}
+        return {name: median(of_round[kind][name] for of_round in rounds) for name in _LIMITS}
 
     return Row(load, scheduler, changes("replay"), changes("again"))
 

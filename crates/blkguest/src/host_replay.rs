@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
 
 use blksim::core::error::ErrorKind;
 use blksim::core::record::JobRecord;
@@ -84,10 +86,12 @@ impl From<BySize> for PathOfSize {
 
 impl Request {
     fn real_replay(&self) -> RealReplay {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
         RealReplay {
             synchronous: self.own_paths.synchronous.into(),
             asynchronous: self.own_paths.asynchronous.into(),
             always_asynchronous: self.always_asynchronous,
+            shares_processors: self.places.len() > processors,
         }
     }
 }

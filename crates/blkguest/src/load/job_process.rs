@@ -22,6 +22,8 @@ use crate::transport::DeviceClock;
 /// A clone that sleeps looks so often whether another job's end ends it, as fio does
 /// (`usec_sleep` in time.c, fio 3.33).
 const LOOK_NS: u64 = 1_000_000_000;
+/// A replay makes up for this much at most: wake-ups that take long, and not a stall of the machine.
+const MOST_LATE_NS: u64 = 1_000_000;
 /// The name of what a clone leaves.
 const RECORD: &str = "record";
 
@@ -62,6 +64,8 @@ pub struct RealReplay {
     pub asynchronous: OwnPath,
     /// Has no task make synchronous calls.
     pub always_asynchronous: bool,
+    /// There are more tasks than processors.
+    pub shares_processors: bool,
 }
 
 impl RealReplay {
@@ -240,7 +244,11 @@ pub fn run_clone(
         ios: shared.commands().is_kept().then(IoLog::default),
         shared,
         may_be_terminated: (clone.order.exitall || clone.beside_command).then_some(clone.number),
-        run_delay: clone.real_replay.and_then(|_| RunDelay::of_this_process()),
+        // Looking for it takes a microsecond.
+        run_delay: clone
+            .real_replay
+            .filter(|real| real.shares_processors)
+            .and_then(|_| RunDelay::of_this_process()),
     };
     if let Some(flow) = clone.flow {
         worker.generator.join_flow(job, shared.flow(flow));
@@ -251,6 +259,7 @@ pub fn run_clone(
         asynchronous = !real.calls(&replay.plans[clone.index as usize]);
         if let Some(cursor) = worker.generator.replay() {
             cursor.take_off(if asynchronous { real.asynchronous } else { real.synchronous });
+            cursor.make_up(MOST_LATE_NS);
         }
     }
     let mut queue = if asynchronous { Some(aio::Queue::open(job, clone.index)?) } else { None };
@@ -334,7 +343,12 @@ mod tests {
     #[test]
     fn a_task_with_one_io_at_a_time_and_one_priority_makes_synchronous_calls() {
         let path = OwnPath::default();
-        let real = RealReplay { synchronous: path, asynchronous: path, always_asynchronous: false };
+        let real = RealReplay {
+            synchronous: path,
+            asynchronous: path,
+            always_asynchronous: false,
+            shares_processors: false,
+        };
         let plan = |ios: &[ReplayIo]| TaskPlan { ios: ios.to_vec(), ..TaskPlan::default() };
         assert!(real.calls(&plan(&[io(0, None), io(1, None)])));
         assert!(!real.calls(&plan(&[io(0, None), io(0, None)])));

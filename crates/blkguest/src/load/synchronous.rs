@@ -9,6 +9,8 @@ use crate::failure::Failure;
 /// Runs until the generator is exhausted; returns the end time.
 pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
     let buffered = !worker.job.direct && !worker.job.mode.trims;
+    // Looking for it takes a microsecond, so that is done once for each I/O.
+    let mut delay_ns = worker.run_delay_ns();
     loop {
         match worker.next(now_ns) {
             Step::Transfer(Transfer { direction, offset, bytes, .. }) => {
@@ -22,19 +24,22 @@ pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
                 }
                 worker.asked(direction, offset, bytes, start_ns);
                 let (replayed, durable) = worker.submitted();
-                let delay_ns = worker.run_delay_ns();
                 worker.target.transfer(direction, offset, bytes, durable)?;
                 now_ns = worker.moment_after(now_ns);
-                worker.replayed(replayed, worker.without_delay(now_ns, delay_ns));
+                let delay_before_ns = delay_ns;
+                delay_ns = worker.run_delay_ns();
+                worker.replayed(replayed, now_ns.saturating_sub(delay_ns.saturating_sub(delay_before_ns)));
                 worker.finished(direction, bytes, start_ns, now_ns);
             }
             Step::Sync => now_ns = worker.sync(now_ns)?,
             Step::Wait { until_ns } => {
                 clock::sleep_until(until_ns);
+                delay_ns = worker.run_delay_ns();
                 now_ns = clock::now_ns();
             }
             Step::AwaitSignal(signal) => {
                 worker.await_signal(signal);
+                delay_ns = worker.run_delay_ns();
                 now_ns = clock::now_ns();
             }
             // Nothing is in flight between two calls.

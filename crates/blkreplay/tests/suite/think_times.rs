@@ -71,6 +71,41 @@ fn the_time_of_a_replay_itself_is_taken_off_after_a_completion_only() {
     assert_eq!(due(5000, 500), 600);
 }
 
+#[test]
+fn a_task_on_real_processors_makes_up_for_late_ios() {
+    let mut recording = Recording::default();
+    for number in 0..4 {
+        recording.read(1, number * 1000, number * 1000 + 400);
+    }
+    let plan = recording.plans().remove(0);
+    assert_eq!(thinks(&plan), [0, 600, 600, 600]);
+    // The second I/O comes 250 ns late; all complete at once.
+    let dues = |most_late_ns: u64| {
+        let mut cursor = Cursor::new(plan.clone().into(), SharedSignals::owned(0));
+        cursor.start(0);
+        cursor.make_up(most_late_ns);
+        let mut dues = Vec::new();
+        let mut now_ns = 0;
+        loop {
+            match cursor.turn(now_ns) {
+                Turn::Until(due_ns) => {
+                    now_ns = if dues.is_empty() { due_ns + 250 } else { due_ns };
+                    dues.push(due_ns);
+                }
+                Turn::Issue(_) => {
+                    let index = cursor.submitted();
+                    cursor.completed(index, now_ns);
+                }
+                Turn::Finished => return dues,
+                turn => panic!("{turn:?}"),
+            }
+        }
+    };
+    assert_eq!(dues(0), [600, 1450, 2050]);
+    assert_eq!(dues(100), [600, 1350, 1950]);
+    assert_eq!(dues(1000), [600, 1200, 1800]);
+}
+
 /// One task whose second I/O gets a tag only 600 ns after it was queued, and which thinks for 20 ns then.
 fn sleep_for_a_tag(known: bool) -> TaskPlan {
     let mut recording = Recording::default();

@@ -59,6 +59,9 @@ pub struct Cursor {
     signals: SharedSignals,
     start_ns: u64,
     path: OwnPath,
+    /// It may be so much late and make up for it later.
+    most_late_ns: u64,
+    late_ns: u64,
     /// When it handed out the last I/O, or if that is to count, when it had submitted it.
     issued_ns: u64,
     /// The last I/O is handed out, and the task has not come back since.
@@ -85,6 +88,8 @@ impl Cursor {
             signals,
             start_ns: 0,
             path: OwnPath::default(),
+            most_late_ns: 0,
+            late_ns: 0,
             issued_ns: 0,
             submits: false,
             next: 0,
@@ -107,6 +112,13 @@ impl Cursor {
     /// such a way of its own, and would take both.
     pub fn take_off(&mut self, path: OwnPath) {
         self.path = path;
+    }
+
+    /// Has later think times make up for I/Os that came late, by so much at most. On real processors each wake-up
+    /// takes another time, and so it did in the recording: a task that is late by chance and never early is too slow
+    /// in all.
+    pub fn make_up(&mut self, most_late_ns: u64) {
+        self.most_late_ns = most_late_ns;
     }
 
     /// Starts the task's clock.
@@ -152,9 +164,11 @@ impl Cursor {
             from_ns = from_ns.max(self.issued_ns);
         }
         let due_ns = from_ns.saturating_add(io.think_ns);
-        if due_ns > now_ns {
-            return Turn::Until(due_ns);
+        let earliest_ns = due_ns.saturating_sub(self.late_ns);
+        if earliest_ns > now_ns {
+            return Turn::Until(earliest_ns);
         }
+        self.late_ns = (now_ns - earliest_ns).min(self.most_late_ns);
         self.issued_ns = now_ns;
         // On a real processor, a call takes time also if the task does not sleep in it.
         self.submits = self.plan.knows_submissions;
