@@ -18,6 +18,7 @@ import argparse
 import itertools
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,9 @@ def main() -> None:
     parser.add_argument("--schedulers", nargs="*", default=SCHEDULERS)
     parser.add_argument("--runtime", default="50ms", help="of each load")
     parser.add_argument("--rounds", type=int, default=5, help="on a disk")
+    parser.add_argument(
+        "--rest", type=float, default=3, help="seconds before each run, so that limits of a disk recover"
+    )
     options = parser.parse_args()
     right = rows = right_itself = 0
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
@@ -122,7 +126,7 @@ def _on_model(
 
 
 def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Path) -> Row:
-    """Medians over the rounds; in each, the recording of the round before is replayed, and the load runs again."""
+    """Medians over the rounds; in each, the recording of the round before is replayed, and the load run again."""
     plain = load_without_ramp(load, options.runtime)
     orders = itertools.cycle(itertools.permutations(("replay", "again")))
     rounds = []
@@ -131,12 +135,19 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
     with runs_on(options.target, [plain], scheduler, main_tasks=main_tasks) as measured_run:
         # The first run reads the programs that make the load from the disk, later ones do not.
         measured_run(plain, run)
+        time.sleep(options.rest)
         recorded = measured_run(plain, run)
     for order in itertools.islice(orders, options.rounds):
         workloads = {"replay": load_workload(f"trace:{run}"), "again": plain}
-        with runs_on(options.target, list(workloads.values()), scheduler, main_tasks=main_tasks) as measured_run:
-            figures = {kind: measured_run(workloads[kind], folder / kind) for kind in order}
-            rounds.append({kind: recorded.changes_to(of_kind) for kind, of_kind in figures.items()})
+        with runs_on(
+            options.target, list(workloads.values()), scheduler, main_tasks=main_tasks
+        ) as measured_run:
+            changes_of = {}
+            for kind in order:
+                time.sleep(options.rest)
+                changes_of[kind] = recorded.changes_to(measured_run(workloads[kind], folder / kind))
+            rounds.append(changes_of)
+            time.sleep(options.rest)
             recorded = measured_run(plain, run)
 
     def changes(kind: str) -> Changes:

@@ -12,8 +12,8 @@ use crate::options::Options;
 use crate::recorded::{Action, Recorded};
 use crate::tasks::{Task, Tasks};
 
-/// The part of its I/Os that a task which keeps its depth may queue with fewer in flight: a disk pauses now and
-/// then, and answers what has gathered at once.
+/// The part of its sleep that a task which keeps its depth may have with fewer I/Os in flight, and of its I/Os that
+/// exceed its usual depth.
 const LESS_DEEP: f64 = 0.1;
 
 /// The plans of all tasks.
@@ -118,21 +118,41 @@ impl Context<'_> {
                 think_ns: self.options.paced_ns(io.queued_ns.saturating_sub(from_ns)),
             });
         }
-        plan.waits_for_any = keeps_its_depth(&plan);
+        plan.waits_for_any = self.keeps_its_depth(task, &plan, own);
         plan
+    }
+
+    /// Whether a task sleeps only while most of its usual I/Os are in flight, but for `LESS_DEEP` of the time. Which
+    /// of them it sleeps for makes no difference then, or it sleeps for all. That some complete together, and it has
+    /// few in flight until it has queued others, does not count: it is not asleep.
+    fn keeps_its_depth(&self, task: &Task, plan: &TaskPlan, own: &Completions) -> bool {
+        let mut depths: Vec<u32> =
+            (1..).zip(&plan.ios).map(|(count, io)| count - io.waits_for).collect();
+        let usual = usual_depth(&mut depths);
+        if usual < 2 || plan.ios.len() <= 2 * usual as usize {
+            return false;
+        }
+        let (mut asleep_ns, mut less_deep_ns) = (0, 0);
+        for (index, pair) in plan.ios.windows(2).enumerate() {
+            let slept_for = pair[0].waits_for + 1;
+            if pair[1].waits_for < slept_for {
+                continue;
+            }
+            let queued_ns = self.recorded.ios[task.ios[index] as usize].queued_ns;
+            let slept_ns = own.time_ns(slept_for).unwrap_or(0).saturating_sub(queued_ns);
+            asleep_ns += slept_ns;
+            if 2 * (index as u32 + 1 - pair[0].waits_for) <= usual {
+                less_deep_ns += slept_ns;
+            }
+        }
+        less_deep_ns as f64 <= LESS_DEEP * asleep_ns as f64
     }
 }
 
-/// Whether a task had more than half of its most I/Os in flight whenever it had queued one, but for the beginning
-/// and for `LESS_DEEP` of the rest. One that waits for a batch and then sends the next has not.
-fn keeps_its_depth(plan: &TaskPlan) -> bool {
-    let depth = plan.depth();
-    let after_beginning = (0..).zip(&plan.ios).skip(depth as usize);
-    let less_deep =
-        after_beginning.filter(|(index, io)| 2 * (index + 1 - io.waits_for) <= depth).count();
-    depth >= 2
-        && plan.ios.len() > 2 * depth as usize
-        && less_deep as f64 <= LESS_DEEP * (plan.ios.len() - depth as usize) as f64
+/// The depth that only a few I/Os exceed: a program is read in by more at a time than it queues itself later.
+fn usual_depth(depths: &mut [u32]) -> u32 {
+    let usual = (depths.len() as f64 * (1.0 - LESS_DEEP)) as usize;
+    if usual == 0 { 1 } else { *depths.select_nth_unstable(usual.min(depths.len() - 1)).1 }
 }
 
 /// The priority that most of a task's I/Os have.

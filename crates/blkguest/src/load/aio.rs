@@ -11,6 +11,7 @@ use blksim::workload::generator::{Step, Transfer};
 use blksim::workload::own_priority::OwnPriority;
 
 use super::job_process::Worker;
+use super::synchronous;
 use crate::clock;
 use crate::failure::{Failure, checked};
 
@@ -117,6 +118,12 @@ impl Queue {
             let (mut wait_until_ns, mut awaited) = (None, None);
             while !exhausted && !self.free.is_empty() {
                 match worker.next(now_ns) {
+                    Step::Transfer(transfer) if worker.calls(&transfer) => {
+                        worker.take_off(false);
+                        let mut delay_ns = worker.run_delay_ns();
+                        now_ns = synchronous::call(worker, transfer, now_ns, &mut delay_ns)?;
+                        worker.take_off(true);
+                    }
                     Step::Transfer(transfer) => {
                         self.prepare(worker, transfer, now_ns);
                         if self.waiting.len() >= self.batch {
@@ -224,7 +231,7 @@ impl Queue {
         // A look without a wait is made many times while the task thinks.
         let sleeps = timeout.is_none_or(|time| time.tv_sec > 0 || time.tv_nsec > 0);
         let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-        let delay_ns = if sleeps { worker.run_delay_ns() } else { 0 };
+        let mut delay_ns = if sleeps { worker.run_delay_ns() } else { 0 };
         // SAFETY: all pointers are valid for the call.
         let result = unsafe {
             libc::syscall(
@@ -239,7 +246,7 @@ impl Queue {
         let count = checked("waiting for I/O", result as libc::c_int)? as usize;
         let now_ns = if count == 0 { clock::now_ns() } else { worker.moment_after(now_ns) };
         let told_ns =
-            if sleeps && count > 0 { worker.without_delay(now_ns, delay_ns) } else { now_ns };
+            if sleeps && count > 0 { worker.without_delay(now_ns, &mut delay_ns) } else { now_ns };
         for event in &self.events[..count] {
             let slot = event.data as usize;
             let io = self.ios[slot];

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering::SeqCst;
 use blksim::core::record::{Direction, JobRecord};
 use blksim::task::slots::SlotPlan;
 use blksim::workload::Job;
-use blksim::workload::generator::{Generator, Step};
+use blksim::workload::generator::{Generator, Step, Transfer};
 use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
+use blksim::workload::own_priority::OwnPriority;
 use blksim::workload::replay::{OwnPath, TaskPlan};
 
 use super::io_log::IoLog;
@@ -69,12 +70,16 @@ pub struct RealReplay {
 }
 
 impl RealReplay {
-    /// Whether a task makes synchronous calls, as it can if it has one I/O in flight at a time, at the task's own
+    /// Whether an I/O is a synchronous call, as it can be if its task has no other in flight, at the task's own
     /// priority: those take less time, and a file system ends an asynchronous direct write in a worker
     /// (`iomap_dio_bio_end_io` in fs/iomap/direct-io.c, Linux 6.18).
-    fn calls(&self, plan: &TaskPlan) -> bool {
-        let own_priority = plan.ios.iter().all(|io| io.priority.is_none());
-        plan.depth() <= 1 && own_priority && !self.always_asynchronous
+    fn is_call(&self, alone: bool, priority: Option<OwnPriority>) -> bool {
+        alone && priority.is_none() && !self.always_asynchronous
+    }
+
+    /// Whether all I/Os of a task are.
+    fn is_calls(&self, plan: &TaskPlan) -> bool {
+        (0..).zip(&plan.ios).all(|(index, io)| self.is_call(plan.is_alone(index), io.priority))
     }
 }
 
@@ -121,6 +126,7 @@ pub struct Worker<'a> {
     /// Its number, if another job's end may end it.
     may_be_terminated: Option<u32>,
     /// Of a replay on real processors.
+    real_replay: Option<RealReplay>,
     run_delay: Option<RunDelay>,
 }
 
@@ -170,6 +176,21 @@ impl Worker<'_> {
         (index, cursor.io(index).durable)
     }
 
+    /// Whether a recorded I/O is to be a synchronous call.
+    pub fn calls(&mut self, transfer: &Transfer) -> bool {
+        let Some(real) = self.real_replay else { return false };
+        let alone = self.generator.replay().is_some_and(|cursor| cursor.next_is_alone());
+        real.is_call(alone, transfer.priority)
+    }
+
+    /// Takes the way of synchronous calls off the think times that follow, or that of asynchronous I/Os.
+    pub fn take_off(&mut self, asynchronous: bool) {
+        let Some(real) = self.real_replay else { return };
+        if let Some(cursor) = self.generator.replay() {
+            cursor.take_off(if asynchronous { real.asynchronous } else { real.synchronous });
+        }
+    }
+
     /// Takes note that a recorded I/O is complete; wakes the tasks that have waited for it.
     pub fn replayed(&mut self, index: u32, now_ns: u64) {
         let Some(cursor) = self.generator.replay() else { return };
@@ -185,10 +206,12 @@ impl Worker<'_> {
         self.run_delay.as_ref().map_or(0, RunDelay::so_far_ns)
     }
 
-    /// The time at which it would have learned of something, had it not waited for a processor since.
+    /// The time at which it would have learned of something, had it not waited for a processor since the delay was
+    /// `delay_ns`; brings that up to date.
     #[inline]
-    pub fn without_delay(&self, now_ns: u64, delay_before_ns: u64) -> u64 {
-        now_ns.saturating_sub(self.run_delay_ns().saturating_sub(delay_before_ns))
+    pub fn without_delay(&self, now_ns: u64, delay_ns: &mut u64) -> u64 {
+        let before_ns = std::mem::replace(delay_ns, self.run_delay_ns());
+        now_ns.saturating_sub(delay_ns.saturating_sub(before_ns))
     }
 
     /// Sleeps until another task sets a signal.
@@ -245,6 +268,7 @@ pub fn run_clone(
         shared,
         may_be_terminated: (clone.order.exitall || clone.beside_command).then_some(clone.number),
         // Looking for it takes a microsecond.
+        real_replay: clone.real_replay,
         run_delay: clone
             .real_replay
             .filter(|real| real.shares_processors)
@@ -256,11 +280,11 @@ pub fn run_clone(
     worker.generator.share_signals(&shared.signals());
     let mut asynchronous = job.direct && job.asynchronous() && !job.mode.trims;
     if let (Some(real), Some(replay)) = (&clone.real_replay, &job.replay) {
-        asynchronous = !real.calls(&replay.plans[clone.index as usize]);
+        asynchronous = !real.is_calls(&replay.plans[clone.index as usize]);
         if let Some(cursor) = worker.generator.replay() {
-            cursor.take_off(if asynchronous { real.asynchronous } else { real.synchronous });
             cursor.make_up(MOST_LATE_NS);
         }
+        worker.take_off(asynchronous);
     }
     let mut queue = if asynchronous { Some(aio::Queue::open(job, clone.index)?) } else { None };
     // Last, so that the group is not charged for the preparation.
@@ -324,7 +348,6 @@ pub fn collect_record(number: u32, record: &mut JobRecord) -> Result<(), Failure
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blksim::workload::own_priority::OwnPriority;
     use blksim::workload::replay::ReplayIo;
 
     fn io(waits_for: u32, priority: Option<OwnPriority>) -> ReplayIo {
@@ -350,12 +373,12 @@ mod tests {
             shares_processors: false,
         };
         let plan = |ios: &[ReplayIo]| TaskPlan { ios: ios.to_vec(), ..TaskPlan::default() };
-        assert!(real.calls(&plan(&[io(0, None), io(1, None)])));
-        assert!(!real.calls(&plan(&[io(0, None), io(0, None)])));
+        assert!(real.is_calls(&plan(&[io(0, None), io(1, None)])));
+        assert!(!real.is_calls(&plan(&[io(0, None), io(0, None)])));
         // A call cannot say which priority its I/O has.
         let other = Some(OwnPriority { class: 1, level: 4 });
-        assert!(!real.calls(&plan(&[io(0, None), io(1, other)])));
+        assert!(!real.is_calls(&plan(&[io(0, None), io(1, other)])));
         let real = RealReplay { always_asynchronous: true, ..real };
-        assert!(!real.calls(&plan(&[io(0, None), io(1, None)])));
+        assert!(!real.is_calls(&plan(&[io(0, None), io(1, None)])));
     }
 }

@@ -6,6 +6,26 @@ use super::job_process::Worker;
 use crate::clock;
 use crate::failure::Failure;
 
+/// Makes one call, at `start_ns`; returns the time after it.
+///
+/// `delay_ns` is the time without a processor so far, before and after.
+pub fn call(
+    worker: &mut Worker,
+    transfer: Transfer,
+    start_ns: u64,
+    delay_ns: &mut u64,
+) -> Result<u64, Failure> {
+    let Transfer { direction, offset, bytes, .. } = transfer;
+    worker.asked(direction, offset, bytes, start_ns);
+    let (replayed, durable) = worker.submitted();
+    worker.target.transfer(direction, offset, bytes, durable)?;
+    let now_ns = worker.moment_after(start_ns);
+    let told_ns = worker.without_delay(now_ns, delay_ns);
+    worker.replayed(replayed, told_ns);
+    worker.finished(direction, bytes, start_ns, now_ns);
+    Ok(now_ns)
+}
+
 /// Runs until the generator is exhausted; returns the end time.
 pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
     let buffered = !worker.job.direct && !worker.job.mode.trims;
@@ -13,23 +33,15 @@ pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
     let mut delay_ns = worker.run_delay_ns();
     loop {
         match worker.next(now_ns) {
-            Step::Transfer(Transfer { direction, offset, bytes, .. }) => {
-                let start_ns = now_ns;
+            Step::Transfer(transfer) => {
                 if buffered {
                     // An infinitely fast processor would serve a cached file in no time at all.
-                    let cost_ns = worker.timing.cost_ns(bytes);
+                    let cost_ns = worker.timing.cost_ns(transfer.bytes);
                     if cost_ns > 0 {
-                        clock::sleep_until(start_ns + cost_ns);
+                        clock::sleep_until(now_ns + cost_ns);
                     }
                 }
-                worker.asked(direction, offset, bytes, start_ns);
-                let (replayed, durable) = worker.submitted();
-                worker.target.transfer(direction, offset, bytes, durable)?;
-                now_ns = worker.moment_after(now_ns);
-                let delay_before_ns = delay_ns;
-                delay_ns = worker.run_delay_ns();
-                worker.replayed(replayed, now_ns.saturating_sub(delay_ns.saturating_sub(delay_before_ns)));
-                worker.finished(direction, bytes, start_ns, now_ns);
+                now_ns = call(worker, transfer, now_ns, &mut delay_ns)?;
             }
             Step::Sync => now_ns = worker.sync(now_ns)?,
             Step::Wait { until_ns } => {

@@ -36,8 +36,45 @@ fn a_slow_io_holds_up_batches_and_not_a_task_that_keeps_its_depth() {
     };
     assert!(at_depth_four().plans()[0].waits_for_any);
     assert!(ended_ns(at_depth_four()) < 20_000);
-    assert!(!in_batches().plans()[0].waits_for_any);
+    // It waits for as many as there are.
     assert!(ended_ns(in_batches()) > 50_000);
+}
+
+#[test]
+fn a_task_that_refills_its_depth_keeps_it() {
+    let mut recording = Recording::default();
+    for number in 0..IOS {
+        // All four complete together, and it takes 10 ns to queue each of the next.
+        recording.read(1, number / DEPTH * 1000 + number % DEPTH * 10, number / DEPTH * 1000 + 900);
+    }
+    assert!(recording.plans()[0].waits_for_any);
+}
+
+#[test]
+fn a_task_that_seldom_has_several_in_flight_waits_for_those_of_the_recording() {
+    let mut recording = Recording::default();
+    for number in 0..IOS {
+        let begun_ns = number * 1000;
+        recording.read(1, begun_ns, begun_ns + 400);
+        if number % 8 == 0 {
+            recording.read(1, begun_ns + 10, begun_ns + 300);
+        }
+    }
+    assert!(!recording.plans()[0].waits_for_any);
+}
+
+#[test]
+fn a_deep_beginning_is_not_the_usual_depth() {
+    let mut recording = Recording::default();
+    for number in 0..3 * DEPTH {
+        recording.read(1, number, 1000);
+    }
+    for number in 0..4 * IOS {
+        recording.read(1, 2000 + number * 100, 2000 + number * 100 + 100 * DEPTH);
+    }
+    let plan = recording.plans().remove(0);
+    assert_eq!(u64::from(plan.depth()), 3 * DEPTH);
+    assert!(plan.waits_for_any);
 }
 
 #[test]
@@ -56,5 +93,9 @@ fn it_is_told() {
         notes.iter().any(|note| note.contains("whichever"))
     };
     assert!(said(at_depth_four()));
-    assert!(!said(in_batches()));
+    let mut one_at_a_time = Recording::default();
+    for number in 0..IOS {
+        one_at_a_time.read(1, number * 1000, number * 1000 + 400);
+    }
+    assert!(!said(one_at_a_time));
 }

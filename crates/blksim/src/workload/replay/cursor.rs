@@ -109,7 +109,7 @@ impl Cursor {
 
     /// Takes so much off the think times that follow a completion. A recorded think time contains the program's way
     /// from the interrupt to the next I/O: waking up, collecting, a system call. A replay on real processors has
-    /// such a way of its own, and would take both.
+    /// such a way of its own, and would take both. Holds for the completions that follow.
     pub fn take_off(&mut self, path: OwnPath) {
         self.path = path;
     }
@@ -181,6 +181,12 @@ impl Cursor {
     pub fn submitted(&mut self) -> u32 {
         self.submitted += 1;
         self.submitted - 1
+    }
+
+    /// Whether nothing else is in flight while the next I/O to be submitted is.
+    #[inline]
+    pub fn next_is_alone(&self) -> bool {
+        self.plan.is_alone(self.submitted as usize)
     }
 
     /// The I/O of that index.

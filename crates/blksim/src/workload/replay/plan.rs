@@ -85,6 +85,13 @@ impl TaskPlan {
         self.ios.iter().enumerate().map(in_flight).max().unwrap_or(1)
     }
 
+    /// Whether an I/O has all before it complete, and all after it wait for it.
+    pub fn is_alone(&self, index: usize) -> bool {
+        let waits_for_all =
+            |at: usize| self.ios.get(at).is_none_or(|io| io.waits_for as usize == at);
+        waits_for_all(index) && waits_for_all(index + 1)
+    }
+
     /// Checks that an I/O waits only for those before it, and that every rank is given once.
     pub fn check(&self) -> Result<(), PlanError> {
         let count = self.ios.len();
