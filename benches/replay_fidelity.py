@@ -126,7 +126,7 @@ def _on_model(
 
 
 def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Path) -> Row:
-    """Medians over the rounds; in each, the recording of the round before is replayed, and the load run again."""
+    """Medians over the rounds: a replay, the load again, and a recording for the next round."""
     plain = load_without_ramp(load, options.runtime)
     orders = itertools.cycle(itertools.permutations(("replay", "again")))
     rounds = []

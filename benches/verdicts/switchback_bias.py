@@ -121,6 +121,9 @@ def main() -> int:
     arguments.add_argument(
         "--pilot-slot", type=float, default=4, help="virtual time (s) of the pilot's slots"
     )
+    arguments.add_argument(
+        "--pilot-rounds", type=int, default=ON_A_MODEL.most_rounds, help="at most, where it is undecided"
+    )
     arguments.add_argument("--seed", type=int, default=1)
     add_pool_options(arguments)
     arguments.add_argument("--guests", action="store_true", help="the real kernel in virtual time")
@@ -159,7 +162,7 @@ def _measure(name: tuple[str, str], given: argparse.Namespace) -> CellResult:
         SpecValues(targets=[target], schedulers=[",".join(SCHEDULERS)], design="switchback", seed=given.seed)
     )[0].model_copy(update={"workloads": [workload]})
     options = SessionOptions(run_id="bias")
-    pilot = replace(ON_A_MODEL, slot_ns=int(given.pilot_slot * NS))
+    pilot = replace(ON_A_MODEL, slot_ns=int(given.pilot_slot * NS), most_rounds=given.pilot_rounds)
     with _opened(target, options) as session:
         reasons = reasons_for_runs(spec, session, by_default=False) or {}
         if reason := reasons[workload.name]:
