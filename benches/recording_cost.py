@@ -3,6 +3,9 @@
 Run as root: ``python benches/recording_cost.py``. fio reads at random from a loop device over memory while
 blklab records it; the kernel counts the time and the runs of each program (``kernel.bpf_stats_enabled``).
 ``--objects`` compares builds of the programs, such as one of an earlier commit, in turns.
+
+``--directory DIRECTORY`` measures instead how many I/Os a second fio does on a disk while it is recorded, over
+those without, in pairs in turns: the median with its distribution-free 95 % interval.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from host_overhead import summary
+from recorded_loads import recorded
+
 from blklab.shipped import bpf_programs
 
 _STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
@@ -33,7 +39,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ios", type=int, default=30_000)
     parser.add_argument("--objects", type=Path, nargs="*", help="default: the shipped one")
+    parser.add_argument("--directory", type=Path, help="on a disk: pairs with and without a recorder")
+    parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("--depth", type=int, default=32)
     options = parser.parse_args()
+    if options.directory is not None:
+        _pairs(options.directory, options.pairs, options.depth)
+        return
     shipped = bpf_programs()
     if shipped is None:
         raise SystemExit("the BPF programs are not built (make build)")
@@ -56,6 +68,36 @@ def main() -> None:
             subprocess.run(["losetup", "--detach", loop], check=True)
     for name, values in costs.items():
         sys.stdout.write(f"{name}: median {statistics.median(values):.0f} ns for an I/O\n")
+
+
+def _pairs(directory: Path, pairs: int, depth: int) -> None:
+    ratios = []
+    with (
+        tempfile.TemporaryDirectory(dir=directory) as folder,
+        tempfile.TemporaryDirectory(dir="/dev/shm") as memory,
+    ):
+        _iops(folder, depth)
+        for number in range(pairs):
+            found = {}
+            for with_recorder in (number % 2 == 0, number % 2 == 1):
+                if with_recorder:
+                    with recorded(folder, Path(memory) / "record"):
+                        found[True] = _iops(folder, depth)
+                else:
+                    found[False] = _iops(folder, depth)
+            ratios.append(found[True] / found[False])
+            sys.stdout.write(f"{found[True]:.0f} / {found[False]:.0f} = {ratios[-1]:.4f}\n")
+    ratio, low, high = summary(ratios)
+    sys.stdout.write(f"recorded / not: {ratio:.4f} [{low:.4f}, {high:.4f}], {pairs} pairs, depth {depth}\n")
+
+
+def _iops(folder: str, depth: int) -> float:
+    fio = (
+        f"fio --name=j --directory={folder} --size={_SIZE} --direct=1 --rw=randread --bs=4k --time_based "
+        f"--runtime=1 --ioengine=io_uring --iodepth={depth} --output-format=json"
+    )
+    done = subprocess.run(fio.split(), check=True, capture_output=True, text=True)
+    return float(json.loads(done.stdout)["jobs"][0]["read"]["iops"])
 
 
 def _loop(folder: Path) -> str:
