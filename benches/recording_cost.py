@@ -4,7 +4,7 @@ Run as root: ``python benches/recording_cost.py``. fio reads at random from a lo
 blklab records it; the kernel counts the time and the runs of each program (``kernel.bpf_stats_enabled``).
 ``--objects`` compares builds of the programs, such as one of an earlier commit, in turns.
 
-``--directory DIRECTORY`` measures instead how many I/Os a second fio does on a disk while it is recorded, over
+``--directory DIRECTORY`` measures instead the I/Os a second of fio on a disk while it is recorded, over
 those without, in pairs in turns: the median with its distribution-free 95 % interval.
 """
 
