@@ -23,10 +23,12 @@ from blklab.linux.recording.request import recording_request
 from blklab.linux.scratch.layout import Region
 from blklab.recordings.trace import NEVER, read_trace
 
-_COUNT = 500
+_COUNT = 2000
 _LONGEST = "1s"
 """For disks that take long for each."""
 _FEWEST = 20
+_STALLS = 0.01
+"""The part of the longest times that do not count: the machine was busy with something else."""
 _SMALL_BYTES = 4096
 _LARGE_BYTES = 128 << 10
 _SECTOR_BYTES = 512
@@ -44,7 +46,9 @@ def measured_own_paths(
     data: Path | None,
     writes: bool,
 ) -> OwnPaths:
-    """The median times from a completion to the queueing of the next I/O, of replays without think time.
+    """The mean times from a completion to the queueing of the next I/O, of replays without think time.
+
+    The mean, as late I/Os are made up for later: so the replay's I/Os come at the recorded times in the mean.
 
     Args:
         program: The program.
@@ -133,7 +137,7 @@ def ios_in_turn(file_bytes: int, block_bytes: int, *, writes: bool) -> str:
 
 
 def _gaps_ns(file: Path, command: str, count: int) -> list[int]:
-    """Of each task, in the order of beginning, the median time from a completion to the next queueing."""
+    """Of each task, in the order of beginning, the mean time from a completion to the next queueing."""
     trace = read_trace(file)
     ios = trace.ios
     whole = (ios["queued_ns"] != NEVER) & (ios["completed_ns"] != NEVER) & (ios["bytes"] > 0)
@@ -144,9 +148,9 @@ def _gaps_ns(file: Path, command: str, count: int) -> list[int]:
         own = whole & (ios["tid"] == task)
         queued_ns, completed_ns = np.sort(ios["queued_ns"][own]), np.sort(ios["completed_ns"][own])
         if len(queued_ns) >= _FEWEST:
-            gaps_ns.append(
-                int(np.median(queued_ns[1:].astype(np.int64) - completed_ns[:-1].astype(np.int64)))
-            )
+            between_ns = np.sort(queued_ns[1:].astype(np.int64) - completed_ns[:-1].astype(np.int64))
+            counted = between_ns[: len(between_ns) - int(_STALLS * len(between_ns))]
+            gaps_ns.append(max(0, int(counted.mean())))
     if len(gaps_ns) != count:
         raise RunFailedError("too few of its I/Os reached the disk")
     return gaps_ns
