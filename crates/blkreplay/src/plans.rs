@@ -12,9 +12,10 @@ use crate::options::Options;
 use crate::recorded::{Action, Recorded};
 use crate::tasks::{Task, Tasks};
 
-/// The part of its sleep that a task which keeps its depth may have with fewer I/Os in flight, and of its I/Os that
-/// exceed its usual depth.
+/// The part of its sleep that a task which keeps its depth may have with less than half of its I/Os in flight.
 const LESS_DEEP: f64 = 0.1;
+/// The part with more of them: programs are read in by more at a time than they queue themselves later.
+const DEEPER: f64 = 0.05;
 
 /// The plans of all tasks.
 #[derive(Debug)]
@@ -74,7 +75,11 @@ impl Context<'_> {
         (first_signal, dependencies): (u32, &[Dependency]),
     ) -> TaskPlan {
         let own = &self.completions[number as usize];
+        // Of its I/Os, those that were complete when it queued each.
+        let done: Vec<u32> = task.ios.iter().map(|io| self.done_before(*io, own)).collect();
+        let kept_depth = if self.recorded.open { None } else { self.kept_depth(task, &done, own) };
         let mut plan = TaskPlan {
+            waits_for_any: kept_depth.is_some(),
             thinks_in_turn: !self.recorded.open,
             knows_submissions: !self.recorded.open && self.recorded.knows_submissions,
             ..TaskPlan::default()
@@ -84,6 +89,7 @@ impl Context<'_> {
         let mut dependencies = (first_signal..).zip(dependencies).peekable();
         // When the others that it waits for had completed.
         let mut released_ns = 0;
+        let mut waits_for = 0;
         for (place, io) in (0..).zip(&task.ios) {
             let io = &self.recorded.ios[*io as usize];
             while let Some((number, dependency)) =
@@ -93,7 +99,10 @@ impl Context<'_> {
                 released_ns = released_ns.max(other.time_ns(dependency.completions).unwrap_or(0));
                 plan.awaits.push(Signal { at: place, number });
             }
-            let waits_for = if self.recorded.open { 0 } else { own.until(io.queued_ns) };
+            waits_for = match kept_depth {
+                Some(depth) => waits_for.max(waits_at_depth(&done, place as usize, depth)),
+                None => done[place as usize],
+            };
             let mut from_ns = own.time_ns(waits_for).unwrap_or(0).max(released_ns);
             if plan.thinks_in_turn {
                 // Requests in a plug are inserted after others were queued, and do not hold up their task.
@@ -118,41 +127,62 @@ impl Context<'_> {
                 think_ns: self.options.paced_ns(io.queued_ns.saturating_sub(from_ns)),
             });
         }
-        plan.waits_for_any = self.keeps_its_depth(task, &plan, own);
         plan
     }
 
-    /// Whether a task sleeps only while most of its usual I/Os are in flight, but for `LESS_DEEP` of the time. Which
-    /// of them it sleeps for makes no difference then, or it sleeps for all. That some complete together, and it has
-    /// few in flight until it has queued others, does not count: it is not asleep.
-    fn keeps_its_depth(&self, task: &Task, plan: &TaskPlan, own: &Completions) -> bool {
-        let mut depths: Vec<u32> =
-            (1..).zip(&plan.ios).map(|(count, io)| count - io.waits_for).collect();
-        let usual = usual_depth(&mut depths);
-        if usual < 2 || plan.ios.len() <= 2 * usual as usize {
-            return false;
-        }
-        let (mut asleep_ns, mut less_deep_ns) = (0, 0);
-        for (index, pair) in plan.ios.windows(2).enumerate() {
-            let slept_for = pair[0].waits_for + 1;
-            if pair[1].waits_for < slept_for {
-                continue;
-            }
-            let queued_ns = self.recorded.ios[task.ios[index] as usize].queued_ns;
-            let slept_ns = own.time_ns(slept_for).unwrap_or(0).saturating_sub(queued_ns);
-            asleep_ns += slept_ns;
-            if 2 * (index as u32 + 1 - pair[0].waits_for) <= usual {
-                less_deep_ns += slept_ns;
+    fn done_before(&self, io: u32, own: &Completions) -> u32 {
+        if self.recorded.open { 0 } else { own.until(self.recorded.ios[io as usize].queued_ns) }
+    }
+
+    /// The number of I/Os that a task keeps in flight; `None` if it does not.
+    ///
+    /// It does if it sleeps only while most of its usual I/Os are in flight, but for `LESS_DEEP` of the time. Which of
+    /// them it sleeps for makes no difference then, or it sleeps for all. That some complete together, and it has few
+    /// in flight until it has queued others, does not count: it is not asleep.
+    fn kept_depth(&self, task: &Task, done: &[u32], own: &Completions) -> Option<u32> {
+        // How many I/Os were in flight while it slept, and for how long.
+        let mut sleeps: Vec<(u32, u64)> = Vec::new();
+        for (index, pair) in done.windows(2).enumerate() {
+            if pair[1] > pair[0] {
+                let queued_ns = self.recorded.ios[task.ios[index] as usize].queued_ns;
+                let ended_ns = own.time_ns(pair[0] + 1).unwrap_or(0);
+                sleeps.push((in_flight(done, index), ended_ns.saturating_sub(queued_ns)));
             }
         }
-        less_deep_ns as f64 <= LESS_DEEP * asleep_ns as f64
+        sleeps.sort_unstable();
+        let asleep_ns: u64 = sleeps.iter().map(|(_, slept_ns)| slept_ns).sum();
+        let depth = in_flight_after(&sleeps, (1.0 - DEEPER) * asleep_ns as f64);
+        let less_deep = sleeps.iter().filter(|(in_flight, _)| 2 * in_flight <= depth);
+        let less_deep_ns: u64 = less_deep.map(|(_, slept_ns)| slept_ns).sum();
+        let keeps = depth >= 2
+            && done.len() > 2 * depth as usize
+            && less_deep_ns as f64 <= LESS_DEEP * asleep_ns as f64;
+        keeps.then_some(depth)
     }
 }
 
-/// The depth that only a few I/Os exceed: a program is read in by more at a time than it queues itself later.
-fn usual_depth(depths: &mut [u32]) -> u32 {
-    let usual = (depths.len() as f64 * (1.0 - LESS_DEEP)) as usize;
-    if usual == 0 { 1 } else { *depths.select_nth_unstable(usual.min(depths.len() - 1)).1 }
+/// I/Os in flight once that at an index was queued.
+fn in_flight(done: &[u32], index: usize) -> u32 {
+    index as u32 + 1 - done[index]
+}
+
+/// The number in flight of the sleep that goes on when so much time has been slept, with the fewest in flight first.
+fn in_flight_after(sleeps: &[(u32, u64)], until_ns: f64) -> u32 {
+    let mut slept_ns = 0;
+    let reached = sleeps.iter().find(|(_, added_ns)| {
+        slept_ns += added_ns;
+        slept_ns as f64 >= until_ns
+    });
+    reached.map_or(1, |(in_flight, _)| *in_flight)
+}
+
+/// The completions that an I/O waits for, of a task that keeps a depth: until it has a place. If the task had slept
+/// with few in flight, it had waited for certain I/Os, and if none was left, perhaps for all of a batch.
+fn waits_at_depth(done: &[u32], index: usize, depth: u32) -> u32 {
+    let slept = index > 0 && done[index] > done[index - 1];
+    let has_waited =
+        slept && (2 * in_flight(done, index - 1) <= depth || in_flight(done, index) == 1);
+    if has_waited { done[index] } else { done[index].min((index as u32 + 1).saturating_sub(depth)) }
 }
 
 /// The priority that most of a task's I/Os have.

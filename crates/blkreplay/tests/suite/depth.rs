@@ -69,7 +69,7 @@ fn a_deep_beginning_is_not_the_usual_depth() {
     for number in 0..3 * DEPTH {
         recording.read(1, number, 1000);
     }
-    for number in 0..4 * IOS {
+    for number in 0..8 * IOS {
         recording.read(1, 2000 + number * 100, 2000 + number * 100 + 100 * DEPTH);
     }
     let plan = recording.plans().remove(0);
@@ -98,4 +98,23 @@ fn it_is_told() {
         one_at_a_time.read(1, number * 1000, number * 1000 + 400);
     }
     assert!(!said(one_at_a_time));
+}
+
+#[test]
+fn a_task_held_up_by_its_processor_uses_its_depth_on_a_slower_disk() {
+    // Room for four, but it takes 100 ns to queue each, and the disk takes 250; after each tenth the disk pauses.
+    let mut recording = Recording::default();
+    let pause_ns = |number: u64| number / 10 * 2000;
+    for number in 0..2 * IOS {
+        let queued_ns = number * 100 + pause_ns(number);
+        let pauses = number % 10 >= 10 - DEPTH;
+        recording.read(1, queued_ns, queued_ns + if pauses { 2400 } else { 250 });
+    }
+    let plan = recording.plans().remove(0);
+    let in_flight = |latency_ns: u64| {
+        let made = carry_out(std::slice::from_ref(&plan), |_, _| latency_ns);
+        let busy_ns = made.len() as u64 * latency_ns;
+        busy_ns as f64 / made.iter().map(|made| made.completed_ns).max().unwrap() as f64
+    };
+    assert!(in_flight(4000) > 3.5, "{}", in_flight(4000));
 }

@@ -37,11 +37,6 @@ pub struct PathOfSize {
 }
 
 impl OwnPath {
-    /// A call that took longer has slept.
-    fn longest_fixed_ns(&self) -> u64 {
-        self.read.fixed_ns.max(self.write.fixed_ns)
-    }
-
     fn ns(&self, direction: Direction, bytes: u32) -> u64 {
         let path = if direction == Direction::Write { self.write } else { self.read };
         path.fixed_ns.saturating_add(path.per_mib_ns.saturating_mul(u64::from(bytes)) >> 20)
@@ -136,10 +131,10 @@ impl Cursor {
     #[inline]
     pub fn turn(&mut self, now_ns: u64) -> Turn {
         if std::mem::take(&mut self.submits) {
-            let called_ns = now_ns.saturating_sub(self.issued_ns);
-            if called_ns > self.path.longest_fixed_ns() {
-                self.issued_ns = now_ns;
-            }
+            // A call that took longer than its own way has slept.
+            let io = &self.plan.ios[self.next - 1];
+            let awake_ns = self.path.ns(io.direction, io.bytes);
+            self.issued_ns = self.issued_ns.max(now_ns.saturating_sub(awake_ns));
         }
         let Some(io) = self.plan.ios.get(self.next) else { return Turn::Finished };
         if io.waits_for as usize > self.contiguous {
