@@ -187,7 +187,7 @@ def test_a_disk_that_a_flash_drive_does_not_describe_continues_as_another(
     def poor(rows: object, names: list[str], start: FlashDrive, *_: object) -> FlashFit:
         layout = Layout(tuple(names))
         vector = layout.vector(start)
-        return FlashFit(start, layout, vector, 0 * vector, model_error=0.2, residuals={})
+        return FlashFit(start, layout, vector, 0 * vector, {}, model_error=0.2, residuals={})
 
     monkeypatch.setattr(calibrate, "fitted", poor)
     with opened_ground(parse_target(TARGET), seed=1, machine=MACHINE) as ground:

@@ -52,10 +52,12 @@ def _intervals(fit: FlashFit) -> dict[str, tuple[int | None, int | None, str]]:
         strict=True,
     ):
         key = _KEYS.get(name, name)
-        if deviation > _UNIDENTIFIED * prior:
+        half = TWO_SIDED * deviation
+        ends = fit.intervals.get(name, (entry - half, entry + half))
+        if ends[1] - ends[0] > 2 * TWO_SIDED * _UNIDENTIFIED * prior:
             found[key] = (None, None, "not identified by the loads")
             continue
-        low, high = fit.layout.interval(name, entry, TWO_SIDED * deviation)
+        low, high = (fit.layout.value(name, end) for end in ends)
         if name in _RATES:
             low, high = rate_of(high), rate_of(low)
         found[key] = (round(low), round(high), "fitted")

@@ -161,8 +161,9 @@ def kib_ns_of(rate: float) -> float:
 
 
 _LOGARITHMIC_STEP = 0.01
-_BUFFER_STEP = 0.2
-"""Of the buffer, which is small beside what runs write: less would be a part of an I/O."""
+_STEPS = {"buffer_bytes": 0.2, "slc_program": 0.03}
+"""The buffer is small beside what runs write, so less would be a part of an I/O. Fast cells with nothing to
+program are emptied, by whole pages: less would be a part of one."""
 _LINEAR_STEPS_NS = {"command": 100.0, "interface": 300.0, "suspend": 2000.0, "flush": 10_000.0}
 _LINEAR_UNITS_NS = {"command": 1000.0, "interface": 1000.0, "suspend": 10_000.0, "flush": 100_000.0}
 """Entries that may be zero are searched on a linear scale."""
@@ -206,9 +207,7 @@ class Layout:
             [
                 _LINEAR_STEPS_NS[name] / _LINEAR_UNITS_NS[name]
                 if name in _LINEAR_UNITS_NS
-                else _BUFFER_STEP
-                if name == "buffer_bytes"
-                else _LOGARITHMIC_STEP
+                else _STEPS.get(name, _LOGARITHMIC_STEP)
                 for name in self.names
             ]
         )
@@ -217,9 +216,6 @@ class Layout:
         """Standard deviations: wide, they only keep entries in place about which the loads say nothing."""
         return np.array([_LINEAR_PRIORS.get(name, _LOGARITHMIC_PRIOR) for name in self.names])
 
-    def interval(self, name: str, entry: float, half: float) -> tuple[float, float]:
-        """Both ends of an interval, as the field has them."""
-        if name in _LINEAR_UNITS_NS:
-            unit = _LINEAR_UNITS_NS[name]
-            return max(0.0, unit * (entry - half)), unit * (entry + half)
-        return math.exp(entry - half), math.exp(entry + half)
+    def value(self, name: str, entry: float) -> float:
+        """An entry as the field has it."""
+        return max(0.0, _LINEAR_UNITS_NS[name] * entry) if name in _LINEAR_UNITS_NS else math.exp(entry)

@@ -10,6 +10,7 @@ from blklab.execution.calibration.disk.flash.figures import FlashDrive, kib_ns_o
 from blklab.execution.calibration.disk.flash.filling import (
     Point,
     Stages,
+    between_s,
     chosen_s,
     last_line,
     lengths_s,
@@ -34,6 +35,8 @@ _MOST_SLOW_FILLS = 60_000
 _LEAST_PART = 0.1
 _LEAST_SLC = 0.02
 """Of what is written beyond the slow rate: a smaller cache of fast cells is none."""
+_LEAST_CONTRAST = 0.1
+"""Of the part of writes that fill something: single writes that differ by less tell the same."""
 _SLC_PARTS = (0.6, 0.7, 0.8, 0.9)
 _BEFORE = 0.4
 _BEYOND = (1.3, 1.8)
@@ -99,6 +102,12 @@ def long_writes(runs: Runs, start: FlashDrive) -> LongWrites:
     for row in first:
         runs.rested(row.load, row.runtime_us)
     found = stages_of([point for row in first for point in _points(runs, row.load)])
+    if found.fast_rate is None:
+        points = [*seen, *(point for row in first for point in _points(runs, row.load))]
+        more = [fill(usual.block_kib, usual.depth, length_s) for length_s in between_s(points, line)]
+        for row in more:
+            runs.rested(row.load, row.runtime_us)
+        found = stages_of([point for row in [*first, *more] for point in _points(runs, row.load)])
     # The runs that came before are longer: they know the last line better.
     stages = replace(found, slow_rate=line.rate, height_bytes=line.height)
     rows = [fill(usual.block_kib, usual.depth, length_s) for length_s in chosen_s(stages)]
@@ -118,19 +127,33 @@ def _points(runs: Runs, load: Load) -> list[Point]:
 def _slow_fills(start: FlashDrive, stages: Stages) -> list[tuple[int, float]]:
     """Single writes slower than the link: what fast cells take depends on the rate, a buffer does not.
 
-    The slower they are, the more it differs, and the longer it takes.
+    The slower they are, the more it differs, and the longer it takes. Two sizes tell fast cells from the
+    buffer without the deep writes, between which cells may have time to be emptied.
     """
+
+    def filling(rate: float) -> float:
+        """Part of the writes that fills something."""
+        return 1 - stages.slow_rate / rate
+
+    found: list[tuple[int, float]] = []
+    most = filling(stages.first_rate)
+    slowest = 0.0
     for block_kib in _SLOW_FILL_KIB:
         rate = _single_rate(start, block_kib)
-        if rate < _APART * stages.slow_rate:
+        if rate < _APART * stages.slow_rate or (found and filling(rate) < (slowest + most) / 2):
             continue
         # With a slower rate less lies beyond the last line.
-        part = (1 - stages.slow_rate / rate) / (1 - stages.slow_rate / stages.first_rate)
+        part = filling(rate) / most
         most_s = max(part, _LEAST_PART) * stages.height_bytes / (rate - stages.slow_rate)
         longest_s = _BEYOND[-1] * most_s
-        if longest_s < _MOST_SLOW_FILL_S and longest_s * rate < _MOST_SLOW_FILLS * block_kib * KIB:
-            return [(block_kib, part * most_s) for part in (_BEFORE, *_BEYOND)]
-    return []
+        if longest_s > _MOST_SLOW_FILL_S or longest_s * rate > _MOST_SLOW_FILLS * block_kib * KIB:
+            continue
+        if found:
+            parts = (_BEFORE, _BEYOND[0]) if filling(rate) > slowest + _LEAST_CONTRAST else ()
+            return [*found, *((block_kib, one * most_s) for one in parts)]
+        slowest = filling(rate)
+        found = [(block_kib, one * most_s) for one in (_BEFORE, *_BEYOND)]
+    return found
 
 
 def _single_rate(start: FlashDrive, block_kib: int) -> float:
@@ -162,13 +185,9 @@ def with_long_writes(runs: Runs, start: FlashDrive, fills: LongWrites) -> FlashD
             flush=max(0.0, (synced_ns or 0.0) - 1e9 * start.stripe_bytes / stages.fast_rate),
         )
     fast = min(_FAST_ENOUGH * start.stripe_bytes / stages.first_rate * 1e9, synced_ns or start.slc_program)
-    heights = [(stages.first_rate, stages.height_bytes)]
-    slow = [point for row in fills.slow for point in _points(runs, row.load)]
-    if slow:
-        slow.sort(key=lambda point: point.time_s)
-        rate, last = slow[0].written / slow[0].time_s, slow[-1]
-        heights.append((rate, last.written - stages.slow_rate * last.time_s))
-    slc, buffer = _apart(heights, stages.slow_rate, facts.space_bytes)
+    heights = [(stages.first_rate, stages.height_bytes), *_single_heights(runs, fills, stages.slow_rate)]
+    # Single writes leave the cells no time to be emptied, deep ones that come in bursts may.
+    slc, buffer = _apart(heights[-2:], stages.slow_rate, facts.space_bytes)
     if slc < _LEAST_SLC * stages.height_bytes:
         slc = 0.0
     flush = max(0.0, (synced_ns or 0.0) - (fast if slc else start.program))
@@ -194,8 +213,21 @@ def divisions(start: FlashDrive, fills: LongWrites) -> list[FlashDrive]:
     return found
 
 
+def _single_heights(runs: Runs, fills: LongWrites, slow_rate: float) -> list[tuple[float, float]]:
+    """Rates of single writes, and the heights of their last lines; the fastest first."""
+    by_size: dict[int, list[Point]] = {}
+    for row in fills.slow:
+        by_size.setdefault(row.load.block_kib, []).extend(_points(runs, row.load))
+    found = []
+    for points in by_size.values():
+        points.sort(key=lambda point: point.time_s)
+        first, last = points[0], points[-1]
+        found.append((first.written / first.time_s, last.written - slow_rate * last.time_s))
+    return sorted(found, reverse=True)
+
+
 def _apart(heights: Sequence[tuple[float, float]], slow: float, space: int) -> tuple[float, float]:
-    """Fast cells and buffer, from what is written beyond the slow rate at one or two faster rates."""
+    """Fast cells and buffer, from what is written beyond the slow rate at one or two rates."""
     (rate, height), *others = heights
     if not others:
         return height / (1 - slow / rate), float(_ASSUMED_BUFFER)
