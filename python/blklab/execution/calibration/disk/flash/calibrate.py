@@ -36,6 +36,7 @@ from blklab.execution.calibration.disk.flash.long_writes import (
     long_writes,
     with_long_writes,
 )
+from blklab.execution.calibration.disk.flash.refilling import refilled, with_refill
 from blklab.execution.calibration.disk.flash.search import Observed, observed
 from blklab.execution.calibration.disk.flash.structure import stripe_bytes, structure_of
 from blklab.execution.calibration.disk.limits import Limits
@@ -97,8 +98,12 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
     runs.announce("measuring what the drive holds of long writes")
     fills = long_writes(runs, start)
     start = with_long_writes(runs, start, fills)
+    refill = refilled(runs, start, fills.stages) if fills.stages and start.slc_bytes else None
+    if fills.stages and refill:
+        start = with_refill(start, fills.stages, refill)
     runs.announce("fitting the profile of a flash drive")
-    found = [observed(row, runs.of(row.load)) for row in [*rows, *fills.rows]]
+    long = [*fills.rows, *([refill.row] if refill else [])]
+    found = [observed(row, runs.of(row.load)) for row in [*rows, *long]]
     names = _names(start, fills, flushes=facts.queues.volatile_cache)
     fit = fitted(found, names, start, model, fills.known, divisions(start, fills))
     if fit.model_error > _BAD_MODEL:
@@ -178,7 +183,7 @@ def _names(start: FlashDrive, fills: LongWrites, *, flushes: bool) -> list[str]:
     else:
         names += ["program", "buffer_bytes"]
         if start.slc_bytes > 0:
-            names += ["slc_program", "slc_bytes"]
+            names += ["slc_program", "slc_bytes", "fold_rate"]
     return [*names, *(["flush"] if flushes else [])]
 
 

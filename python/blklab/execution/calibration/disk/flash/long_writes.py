@@ -30,18 +30,19 @@ _APART = 1.15
 """Times by which single writes must outrun the slow cells to tell the buffer from the fast ones."""
 _SLOW_FILL_KIB = (4, 8, 16, 32, 64, 128, 256, 512)
 _MOST_SLOW_FILL_S = 8.0
-_MOST_SLOW_FILLS = 60_000
+_MOST_SLOW_FILLS = 100_000
 """I/Os of such a load: more would take long to simulate."""
 _LEAST_PART = 0.1
 _LEAST_SLC = 0.02
 """Of what is written beyond the slow rate: a smaller cache of fast cells is none."""
-_LEAST_CONTRAST = 0.1
-"""Of the part of writes that fill something: single writes that differ by less tell the same."""
+_SMALL_S = 80e-6
+"""Of the link, for a write of a deep queue: if all cells have something to do, fast ones are not emptied."""
+_LEAST_SMALL_KIB = 4
 _SLC_PARTS = (0.6, 0.7, 0.8, 0.9)
 _BEFORE = 0.4
 _BEYOND = (1.3, 1.8)
 """Parts of the time in which writes fill everything."""
-_RATE_ERROR, _FAST_ERROR, _HEIGHT_ERROR, _BUFFER_ERROR = 0.001, 0.01, 0.02, 0.1
+_RATE_ERROR = 0.001
 _ASSUMED_BUFFER = 32 * MIB
 _LEAST_BUFFER = float(MIB)
 _FAST_ENOUGH = 0.9
@@ -58,21 +59,14 @@ class LongWrites:
     """To fit to."""
     seen_bytes: float
     """Written at most without a pause."""
-
-    @property
-    def slow(self) -> list[Row]:
-        """Those of single writes."""
-        return [row for row in self.rows if row.load.depth == 1]
+    heights: Sequence[tuple[float, float]] = ()
+    """Rates of writes between which fast cells are not emptied, and heights of their last lines; the fastest
+    first."""
 
     @property
     def known(self) -> dict[str, float]:
         """Standard deviations of the logarithms of figures that the stages give without the simulator."""
-        if self.stages is None:
-            return {}
-        found = {"program": _RATE_ERROR}
-        if self.stages.fast_rate is not None:
-            found |= {"slc_program": _FAST_ERROR, "slc_bytes": _HEIGHT_ERROR, "buffer_bytes": _BUFFER_ERROR}
-        return found
+        return {} if self.stages is None else {"program": _RATE_ERROR}
 
 
 def long_writes(runs: Runs, start: FlashDrive) -> LongWrites:
@@ -111,49 +105,63 @@ def long_writes(runs: Runs, start: FlashDrive) -> LongWrites:
     # The runs that came before are longer: they know the last line better.
     stages = replace(found, slow_rate=line.rate, height_bytes=line.height)
     rows = [fill(usual.block_kib, usual.depth, length_s) for length_s in chosen_s(stages)]
+    heights = [(stages.first_rate, stages.height_bytes)]
     if stages.fast_rate is None:
-        rows += [fill(block_kib, 1, length_s) for block_kib, length_s in _slow_fills(start, stages)]
+        knee_s = stages.height_bytes / (stages.first_rate - stages.slow_rate)
+        small_kib = _small_kib(stages.first_rate)
+        if small_kib < usual.block_kib:
+            small = [fill(small_kib, usual.depth, part * knee_s) for part in (_BEFORE, _BEYOND[0])]
+            heights = [_measured_height(runs, small, stages.slow_rate)]
+            rows += small
+        single = [fill(*one) for one in _slow_fills(start, stages, heights[0][1])]
+        if single:
+            heights.append(_measured_height(runs, single, stages.slow_rate))
+            rows += single
     rows = list({row.load.name: row for row in rows}.values())
     for _ in range(_ROUNDS):
         for row in rows:
             runs.rested(row.load, row.runtime_us)
-    return LongWrites(stages, rows, seen_bytes)
+    return LongWrites(stages, rows, seen_bytes, heights)
+
+
+def _small_kib(rate: float) -> int:
+    kib = _LEAST_SMALL_KIB
+    while 2 * kib * KIB < _SMALL_S * rate:
+        kib *= 2
+    return kib
+
+
+def _measured_height(runs: Runs, rows: Sequence[Row], slow_rate: float) -> tuple[float, float]:
+    """The rate of the shortest load, and the height of the last line from the longest."""
+    for row in rows:
+        runs.rested(row.load, row.runtime_us)
+    points = sorted(
+        (point for row in rows for point in _points(runs, row.load)), key=lambda point: point.time_s
+    )
+    before, beyond = points[0], points[-1]
+    return before.written / before.time_s, beyond.written - slow_rate * beyond.time_s
 
 
 def _points(runs: Runs, load: Load) -> list[Point]:
     return [Point(one.ios / one.iops, one.ios * load.block_kib * KIB) for one in runs.of(load)]
 
 
-def _slow_fills(start: FlashDrive, stages: Stages) -> list[tuple[int, float]]:
+def _slow_fills(start: FlashDrive, stages: Stages, height_bytes: float) -> list[tuple[int, int, float]]:
     """Single writes slower than the link: what fast cells take depends on the rate, a buffer does not.
 
-    The slower they are, the more it differs, and the longer it takes. Two sizes tell fast cells from the
-    buffer without the deep writes, between which cells may have time to be emptied.
+    The slower they are, the more it differs, and the longer it takes.
     """
-
-    def filling(rate: float) -> float:
-        """Part of the writes that fills something."""
-        return 1 - stages.slow_rate / rate
-
-    found: list[tuple[int, float]] = []
-    most = filling(stages.first_rate)
-    slowest = 0.0
     for block_kib in _SLOW_FILL_KIB:
         rate = _single_rate(start, block_kib)
-        if rate < _APART * stages.slow_rate or (found and filling(rate) < (slowest + most) / 2):
+        if rate < _APART * stages.slow_rate:
             continue
         # With a slower rate less lies beyond the last line.
-        part = filling(rate) / most
-        most_s = max(part, _LEAST_PART) * stages.height_bytes / (rate - stages.slow_rate)
+        part = (1 - stages.slow_rate / rate) / (1 - stages.slow_rate / stages.first_rate)
+        most_s = max(part, _LEAST_PART) * height_bytes / (rate - stages.slow_rate)
         longest_s = _BEYOND[-1] * most_s
-        if longest_s > _MOST_SLOW_FILL_S or longest_s * rate > _MOST_SLOW_FILLS * block_kib * KIB:
-            continue
-        if found:
-            parts = (_BEFORE, _BEYOND[0]) if filling(rate) > slowest + _LEAST_CONTRAST else ()
-            return [*found, *((block_kib, one * most_s) for one in parts)]
-        slowest = filling(rate)
-        found = [(block_kib, one * most_s) for one in (_BEFORE, *_BEYOND)]
-    return found
+        if longest_s < _MOST_SLOW_FILL_S and longest_s * rate < _MOST_SLOW_FILLS * block_kib * KIB:
+            return [(block_kib, 1, part * most_s) for part in (_BEFORE, *_BEYOND)]
+    return []
 
 
 def _single_rate(start: FlashDrive, block_kib: int) -> float:
@@ -185,9 +193,7 @@ def with_long_writes(runs: Runs, start: FlashDrive, fills: LongWrites) -> FlashD
             flush=max(0.0, (synced_ns or 0.0) - 1e9 * start.stripe_bytes / stages.fast_rate),
         )
     fast = min(_FAST_ENOUGH * start.stripe_bytes / stages.first_rate * 1e9, synced_ns or start.slc_program)
-    heights = [(stages.first_rate, stages.height_bytes), *_single_heights(runs, fills, stages.slow_rate)]
-    # Single writes leave the cells no time to be emptied, deep ones that come in bursts may.
-    slc, buffer = _apart(heights[-2:], stages.slow_rate, facts.space_bytes)
+    slc, buffer = _apart(fills.heights, stages.slow_rate, facts.space_bytes)
     if slc < _LEAST_SLC * stages.height_bytes:
         slc = 0.0
     flush = max(0.0, (synced_ns or 0.0) - (fast if slc else start.program))
@@ -203,27 +209,13 @@ def divisions(start: FlashDrive, fills: LongWrites) -> list[FlashDrive]:
     stages = fills.stages
     if stages is None or stages.fast_rate is not None or not start.slc_bytes:
         return []
-    rates = [_single_rate(start, row.load.block_kib) for row in fills.slow]
-    beyond = 1 - stages.slow_rate / max(rates, default=stages.first_rate)
+    beyond = 1 - stages.slow_rate / fills.heights[-1][0]
     found = []
     for part in _SLC_PARTS:
         slc = part * start.slc_bytes
         buffer = start.buffer_bytes + (start.slc_bytes - slc) * beyond
         found.append(replace(start, slc_bytes=slc, buffer_bytes=buffer))
     return found
-
-
-def _single_heights(runs: Runs, fills: LongWrites, slow_rate: float) -> list[tuple[float, float]]:
-    """Rates of single writes, and the heights of their last lines; the fastest first."""
-    by_size: dict[int, list[Point]] = {}
-    for row in fills.slow:
-        by_size.setdefault(row.load.block_kib, []).extend(_points(runs, row.load))
-    found = []
-    for points in by_size.values():
-        points.sort(key=lambda point: point.time_s)
-        first, last = points[0], points[-1]
-        found.append((first.written / first.time_s, last.written - slow_rate * last.time_s))
-    return sorted(found, reverse=True)
 
 
 def _apart(heights: Sequence[tuple[float, float]], slow: float, space: int) -> tuple[float, float]:

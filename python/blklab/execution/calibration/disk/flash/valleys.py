@@ -18,7 +18,7 @@ from blklab.execution.calibration.disk.fit import TWO_SIDED
 from blklab.execution.calibration.disk.flash.figures import Floats
 from blklab.execution.calibration.disk.flash.search import Problem, descended, weights_of
 
-_MOVED = ("slc_program", "slc_bytes", "buffer_bytes", "flush")
+_MOVED = ("slc_program", "slc_bytes", "buffer_bytes", "flush", "fold_rate")
 _FOLLOWING = (*_MOVED, "program", "suspend")
 _CERTAIN = TWO_SIDED**2 / 2
 """By so much the cost rises to the ends of an interval."""
