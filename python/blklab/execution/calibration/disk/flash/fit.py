@@ -22,6 +22,8 @@ _MOST_COMMAND_NS = 20_000.0
 _PROGRAM_PARTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 """Of the time of a flush, for the program of fast cells that it waits for, where the search begins."""
 _SUSPENDS_NS = (2000, 10_000, 40_000)
+_LESS_ERROR = 0.7
+"""Of the error that the model was thought to have: with less, intervals are looked for anew."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def fitted(
     starts = [
         start,
         *(replace(start, slc_bytes=one.slc_bytes, buffer_bytes=one.buffer_bytes) for one in others),
+        *(_programs(start) if {"flush", "slc_program"} <= set(names) else ()),
     ]
     vector = min((layout.vector(one) for one in starts), key=problem.cost)
     problem.start = vector
@@ -74,11 +77,23 @@ def fitted(
         if problem.model_error <= before:
             break
     found = walked(problem, vector)
+    error = _excess(problem, found.vector)
+    if error < _LESS_ERROR * problem.model_error:
+        # What looked like the model's own error was a poor place.
+        problem.model_error = error
+        found = walked(problem, descended(problem, found.vector))
     return _finished(problem, found.vector, found.intervals)
 
 
+def _programs(start: FlashDrive) -> list[FlashDrive]:
+    """With more of a flush's time in the flush, or more in the program of fast cells that it waits for."""
+    synced = start.slc_program + start.flush
+    programs = [part * synced for part in _PROGRAM_PARTS]
+    return [replace(start, slc_program=program, flush=synced - program) for program in programs]
+
+
 def _best_start(problem: Problem, start: FlashDrive) -> FlashDrive:
-    """The start with the best times for a command, a flush and a suspension: closed forms say little."""
+    """The start with the best times for a command and a suspension: closed forms say little."""
 
     def cost(drive: FlashDrive) -> float:
         return problem.cost(problem.layout.vector(drive))
@@ -88,11 +103,6 @@ def _best_start(problem: Problem, start: FlashDrive) -> FlashDrive:
         command = part * min(together, _MOST_COMMAND_NS)
         other = replace(start, command=command, interface=max(0.0, together - command))
         start = min(start, other, key=cost)
-    if {"flush", "slc_program"} <= set(problem.layout.names):
-        synced = start.slc_program + start.flush
-        for part in _PROGRAM_PARTS:
-            program = part * synced
-            start = min(start, replace(start, slc_program=program, flush=synced - program), key=cost)
     for suspend in _SUSPENDS_NS:
         start = min(start, replace(start, suspend=float(suspend)), key=cost)
     return start

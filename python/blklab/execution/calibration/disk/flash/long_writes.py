@@ -42,6 +42,8 @@ _SLC_PARTS = (0.6, 0.7, 0.8, 0.9)
 _BEFORE = 0.4
 _BEYOND = (1.3, 1.8)
 """Parts of the time in which writes fill everything."""
+_LONG_BEFORE = 0.1
+"""The same for smaller writes, which fill everything sooner: they leave no time to empty anything."""
 _RATE_ERROR = 0.001
 _ASSUMED_BUFFER = 32 * MIB
 _LEAST_BUFFER = float(MIB)
@@ -110,7 +112,7 @@ def long_writes(runs: Runs, start: FlashDrive) -> LongWrites:
         knee_s = stages.height_bytes / (stages.first_rate - stages.slow_rate)
         small_kib = _small_kib(stages.first_rate)
         if small_kib < usual.block_kib:
-            small = [fill(small_kib, usual.depth, part * knee_s) for part in (_BEFORE, _BEYOND[0])]
+            small = [fill(small_kib, usual.depth, part * knee_s) for part in (_LONG_BEFORE, _BEYOND[0])]
             heights = [_measured_height(runs, small, stages.slow_rate)]
             rows += small
         single = [fill(*one) for one in _slow_fills(start, stages, heights[0][1])]

@@ -12,6 +12,8 @@ from blklab.execution.calibration.disk.limits import buffer_load
 from blklab.execution.calibration.disk.runs import Runs
 
 _ROUNDS = 2
+_MOST_DEPTH = 4
+"""Enough for the speed of the link. Few are under way when the pause begins, so its length is well known."""
 _TRIES = 4
 _USUAL_RATE = 5e8
 _FIRST_PART = 0.5
@@ -55,7 +57,10 @@ def with_refill(start: FlashDrive, stages: Stages, refill: Refill) -> FlashDrive
     if not _LEAST_IDLE < idle < 1:
         return start
     turns = math.ceil(block_bytes / start.stripe_bytes)
-    return replace(start, slc_program=1e9 * block_bytes / first * (1 - idle) / turns)
+    program = 1e9 * block_bytes / first * (1 - idle) / turns
+    # A flush waits for a program, and the sum is known.
+    flush = max(0.0, start.flush + start.slc_program - program) if start.flush else 0.0
+    return replace(start, slc_program=program, flush=flush)
 
 
 def refilled(runs: Runs, start: FlashDrive, stages: Stages) -> Refill | None:
@@ -75,13 +80,14 @@ def refilled(runs: Runs, start: FlashDrive, stages: Stages) -> Refill | None:
         max_sectors_kb=facts.queues.max_sectors_kb,
         space_bytes=facts.space_bytes,
     )
-    block_bytes = usual.block_kib * KIB
+    depth, block_bytes = min(usual.depth, _MOST_DEPTH), usual.block_kib * KIB
     slow = stages.slow_rate
     # Fast cells may be emptied a little between writes too: then they seem larger in both parts alike.
     full = stages.height_bytes - start.buffer_bytes
     before_s = _FULL * stages.last_s
     blocks = math.ceil((stages.height_bytes + slow * before_s) / block_bytes)
-    drain_s = start.buffer_bytes / slow
+    # The pause begins when the last of the blocks is done. What was asked for beyond them follows in it.
+    drain_s = (start.buffer_bytes + (depth - 1) * block_bytes) / slow
     idle_s = _FIRST_PART * start.slc_bytes / _USUAL_RATE
     for _ in range(_TRIES):
         pause_s = drain_s + idle_s
@@ -89,9 +95,7 @@ def refilled(runs: Runs, start: FlashDrive, stages: Stages) -> Refill | None:
         if runtime_s > _MOST_S:
             return None
         runtime_us = round(1e6 * runtime_s)
-        load = refilling(
-            usual.block_kib, usual.depth, blocks, round(1e6 * pause_s), runtime_us, facts.space_bytes
-        )
+        load = refilling(usual.block_kib, depth, blocks, round(1e6 * pause_s), runtime_us, facts.space_bytes)
         found = runs.rested(load, runtime_us)
         again = (found.ios - blocks) * block_bytes - _AGAIN * before_s * slow
         part = (again - start.buffer_bytes) / full

@@ -30,10 +30,11 @@ _GROWTH = 1.7
 _MOST_FIRST = 15.0
 """Steps of the numerical derivative that the first step along a valley is worth at most."""
 _CORRECTIONS = 3
-_STEEPER = 1.3
-"""Times by which the cost may rise faster than near the best place before derivatives are taken anew."""
-_RENEWED = 2
-_HALVINGS = 2
+_CLEARLY = 3.0
+"""Times the limit: a place beyond it ends the way at once."""
+_HALVINGS, _MOST_HALVINGS = 2, 6
+_NEAR = 4.0
+"""Times the limit up to which a place that is ruled out is near enough to interpolate."""
 
 
 @dataclass(frozen=True)
@@ -95,35 +96,40 @@ class _Walk:
         """The last value of an entry that is not ruled out."""
         position = self._free.index(index)
         deviation = math.sqrt(self._covariance[position, position])
-        step = self._problem.layout.steps()[index]
-        length = min(max(deviation, step), _MOST_FIRST * step)
+        length = min(deviation, _MOST_FIRST * self._problem.layout.steps()[index])
         # Where the others go if the valley is straight.
         direction = np.zeros(len(self._best))
         direction[self._free] = self._covariance[:, position] / self._covariance[position, position]
         low, high = (bound[index] for bound in self._problem.layout.bounds())
         at, rise = self._best, 0.0
+        outside: tuple[Floats, float] | None = None
         for _ in range(_MOST_STEPS):
             entry = float(np.clip(at[index] + sign * length, low, high))
             if entry == at[index]:
-                return entry
-            tried, above = self._following(at + (entry - at[index]) * direction, index)
-            expected = ((entry - self._best[index]) / deviation) ** 2 / 2
-            if above > max(_CERTAIN, _STEEPER * expected):
-                tried = descended(self._problem, tried, free=self._others(index), calls=_RENEWED)
-                above = self._noted(tried)
+                break
+            tried, above = self._reached(at, entry, direction, index)
             if self.better is not None:
                 return entry
-            if above > _CERTAIN:
-                return self._between(at, rise, tried, above, index)
-            direction = (tried - at) / (tried[index] - at[index])
-            at, rise = tried, max(rise, above)
             length *= _GROWTH
+            if above <= _CERTAIN:
+                direction = (tried - at) / (tried[index] - at[index])
+                at, rise, outside = tried, max(rise, above), None
+                continue
+            if outside is not None or above > _CLEARLY * _CERTAIN:
+                return self._between(at, rise, *(outside or (tried, above)), index)
+            # Whole I/Os and pages make steps: a little further on it may be met better.
+            outside = tried, above
         return float(at[index])
 
     def _between(self, inside: Floats, rise: float, outside: Floats, above: float, index: int) -> float:
         """Halves between a place that is not ruled out and one that is."""
-        for _ in range(_HALVINGS):
-            tried, reached = self._following((inside + outside) / 2, index)
+        for number in range(_MOST_HALVINGS):
+            if number >= _HALVINGS and above < _NEAR * _CERTAIN:
+                break
+            direction = (outside - inside) / (outside[index] - inside[index])
+            tried, reached = self._reached(
+                inside, float(inside[index] + outside[index]) / 2, direction, index
+            )
             if self.better is not None:
                 break
             if reached > _CERTAIN:
@@ -134,6 +140,29 @@ class _Walk:
         near, far, limit = (math.sqrt(max(0.0, part)) for part in (rise, above, _CERTAIN))
         part = (limit - near) / (far - near)
         return float(inside[index] + part * (outside[index] - inside[index]))
+
+    def _reached(self, at: Floats, entry: float, direction: Floats, index: int) -> tuple[Floats, float]:
+        """The best place with an entry that is found from a place nearby, and how much its cost is above."""
+        moved = entry - at[index]
+        tried, above = self._following(at + moved * direction, index)
+        if above <= _CERTAIN:
+            return tried, above
+        # All at once may run into a step of whole pages, one at a time need not.
+        low, high = self._problem.layout.bounds()
+        for other in self._others(index):
+            one = at.copy()
+            one[index] = entry
+            one[other] += moved * self._traded(index, other)
+            one = np.clip(one, low, high)
+            reached = self._noted(one)
+            if reached < above:
+                tried, above = one, reached
+        return self._following(tried, index) if above > _CERTAIN else (tried, above)
+
+    def _traded(self, index: int, other: int) -> float:
+        """By how much another entry alone makes up for one."""
+        column, beside = (self._jacobian[:, self._free.index(one)] for one in (index, other))
+        return -float(column @ beside) / float(beside @ beside)
 
     def _others(self, index: int) -> list[int]:
         return [other for other in self._free if other != index]
