@@ -3,7 +3,7 @@
 Less of fast cells and more of the buffer, or a faster program and a slower flush, may give nearly the same
 numbers. The misfit then has a valley, which is bent, and has steps since the drive counts in whole pages:
 derivatives at one place say little of another. So one figure after the other is moved, and those that can
-replace it follow, until the measurements rule it out. From a better place that is met, the search goes on.
+replace it follow, until the measurements rule it out. If a better place is met, the search restarts there.
 """
 
 from __future__ import annotations
