@@ -118,6 +118,7 @@ def flash_disk(draw: random.Random) -> Truth:
         "flush": draw.choice((0, round(_between(draw, 20_000, 5_000_000)))),
         "flush_drains": draw.choice((0, 1, 1, 1)),
         "queue_depth": draw.choice((32, 256, 1023)),
+        "slc_fold_rate": round(_between(draw, 1e8, 1e9)),
     }
 
 

@@ -212,7 +212,7 @@ fn notes(
     let keep_depth = plans.plans.iter().filter(|plan| plan.waits_for_any).count();
     if keep_depth > 0 {
         notes.push(format!(
-            "{keep_depth} of {} tasks kept their depth: their I/Os wait for as many others, whichever",
+            "{keep_depth} of {} tasks kept their depth: their I/Os wait for a free place, whichever I/O has left it",
             tasks.tasks.len()
         ));
     }

@@ -9,8 +9,8 @@
 //! An I/O waits for those of its task that had completed when the recorded task queued it, and then for the
 //! time that passed from the latest of these completions, or from the queueing of the I/O before, to its own: the
 //! task's think time. Where the recording tells it, the time in which the task slept for a tag is no part of that: the
-//! replay sleeps for tags itself. So a task is as fast as its disk lets it be, as the program was. A task that always kept as
-//! many I/Os in flight waits for as many, whichever they are: it was held up by its depth, and not by what an I/O
+//! replay sleeps for tags itself. So a task is as fast as its disk lets it be, as the program was. A task that kept a number of
+//! I/Os in flight waits for a free place, whichever I/O has left it: it was held up by its depth, and not by what an I/O
 //! returned. Tasks wait for each other only through [`SharedSignals`]: one task sets a signal once its first
 //! completions are there, another does not go on before.
 //!

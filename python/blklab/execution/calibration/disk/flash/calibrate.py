@@ -18,7 +18,7 @@ from blklab.execution.calibration.disk.document import (
 from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.flash.figure_list import NOT_COVERED, figures_of
 from blklab.execution.calibration.disk.flash.figures import KIND, FlashDrive, with_facts
-from blklab.execution.calibration.disk.flash.fit import FlashFit, Observed, fitted, observed
+from blklab.execution.calibration.disk.flash.fit import FlashFit, fitted
 from blklab.execution.calibration.disk.flash.loads import (
     LEVELS,
     SLOT_KIB,
@@ -36,6 +36,8 @@ from blklab.execution.calibration.disk.flash.long_writes import (
     long_writes,
     with_long_writes,
 )
+from blklab.execution.calibration.disk.flash.refilling import refilled, with_refill
+from blklab.execution.calibration.disk.flash.search import Observed, observed
 from blklab.execution.calibration.disk.flash.structure import stripe_bytes, structure_of
 from blklab.execution.calibration.disk.limits import Limits
 from blklab.execution.calibration.disk.loads import BUFFERED_HOLDOUTS, HOLDOUTS, REFERENCE, DiskLoad, Load
@@ -47,6 +49,8 @@ from blklab.spec.plan import derive_seed
 
 _ROUNDS = 3
 _NEEDED_ROUNDS = 2
+_LONG_WRITES = 50
+"""At most, about."""
 _TEST_US = 200_000
 _LONG_TEST_US = 8_000_000
 _TEST_SEEDS = range(21, 25)
@@ -84,7 +88,7 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
     others = other_rows(space, flushes=facts.queues.volatile_cache)
     model = Model(space, machine)
     tests = [*HOLDOUTS, *BUFFERED_HOLDOUTS]
-    runs.planned = len(runs.made) + _ROUNDS * (len(singles) + len(others) + len(tests) + 2) + 40
+    runs.planned = len(runs.made) + _ROUNDS * (len(singles) + len(others) + len(tests) + 2) + _LONG_WRITES
     rows = [*singles, *others]
     for number in range(_ROUNDS):
         if number >= _NEEDED_ROUNDS and runs.at_end:
@@ -94,8 +98,12 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
     runs.announce("measuring what the drive holds of long writes")
     fills = long_writes(runs, start)
     start = with_long_writes(runs, start, fills)
+    refill = refilled(runs, start, fills.stages) if fills.stages and start.slc_bytes else None
+    if fills.stages and refill:
+        start = with_refill(start, fills.stages, refill)
     runs.announce("fitting the profile of a flash drive")
-    found = [observed(row, runs.of(row.load)) for row in [*rows, *fills.rows]]
+    long = [*fills.rows, *([refill.row] if refill else [])]
+    found = [observed(row, runs.of(row.load)) for row in [*rows, *long]]
     names = _names(start, fills, flushes=facts.queues.volatile_cache)
     fit = fitted(found, names, start, model, fills.known, divisions(start, fills))
     if fit.model_error > _BAD_MODEL:
@@ -175,7 +183,7 @@ def _names(start: FlashDrive, fills: LongWrites, *, flushes: bool) -> list[str]:
     else:
         names += ["program", "buffer_bytes"]
         if start.slc_bytes > 0:
-            names += ["slc_program", "slc_bytes"]
+            names += ["slc_program", "slc_bytes", "fold_rate"]
     return [*names, *(["flush"] if flushes else [])]
 
 

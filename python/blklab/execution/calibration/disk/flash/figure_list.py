@@ -8,8 +8,8 @@ from blklab.execution.calibration.disk.flash.figures import rate_of
 from blklab.execution.calibration.disk.flash.fit import FlashFit
 
 NOT_COVERED = (
-    "collection of garbage with all that belongs to it (spare space, erasure), how fast an idle drive empties"
-    " its cache of fast cells, and data that were not written in order"
+    "collection of garbage with all that belongs to it (spare space, erasure), and data that were not written"
+    " in order"
 )
 _UNIDENTIFIED = 0.5
 """Of the prior's standard deviation: above it the loads have told nothing."""
@@ -17,10 +17,10 @@ _KERNEL = "the kernel's own"
 _COUNTED = "counted: which reads wait for each other"
 _ASSUMED = "assumed: the loads do not tell"
 _RATES = {"channel": "channel_rate", "link_read": "link_read_rate", "link_write": "link_write_rate"}
-_KEYS = {"slc_bytes": "slc_cache", "buffer_bytes": "buffer"} | _RATES
+_KEYS = {"slc_bytes": "slc_cache", "buffer_bytes": "buffer", "fold_rate": "slc_fold_rate"} | _RATES
 _HOW = {
     **dict.fromkeys(("capacity", "queue_depth", "hw_queues", "max_sectors_kb", "flush_drains"), _KERNEL),
-    **dict.fromkeys(("planes", "page", "erase_block"), _ASSUMED),
+    **dict.fromkeys(("planes", "page", "erase_block", "slc_fold_rate"), _ASSUMED),
 }
 
 
@@ -52,10 +52,12 @@ def _intervals(fit: FlashFit) -> dict[str, tuple[int | None, int | None, str]]:
         strict=True,
     ):
         key = _KEYS.get(name, name)
-        if deviation > _UNIDENTIFIED * prior:
+        half = TWO_SIDED * deviation
+        ends = fit.intervals.get(name, (entry - half, entry + half))
+        if ends[1] - ends[0] > 2 * TWO_SIDED * _UNIDENTIFIED * prior:
             found[key] = (None, None, "not identified by the loads")
             continue
-        low, high = fit.layout.interval(name, entry, TWO_SIDED * deviation)
+        low, high = (fit.layout.value(name, end) for end in ends)
         if name in _RATES:
             low, high = rate_of(high), rate_of(low)
         found[key] = (round(low), round(high), "fitted")

@@ -23,7 +23,7 @@ _LEAST_RATE, _MOST_RATE = 1_000_000, 1 << 40
 _MOST_COMMAND_NS, _MOST_INTERFACE_NS = 1_000_000, 10_000_000
 _MOST_CELL_NS = 100_000_000
 _READ_KEYS = ("read_low", "read_middle", "read_high", "channel_rate", "link_read_rate", "suspend")
-_WRITE_KEYS = ("link_write_rate", "program", "slc_program", "slc_cache", "buffer")
+_WRITE_KEYS = ("link_write_rate", "program", "slc_program", "slc_cache", "slc_fold_rate", "buffer")
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ class FlashDrive:
     slc_program: float
     slc_bytes: float
     """0: there is no cache of fast cells."""
+    fold_rate: float
+    """Bytes a second that an idle drive moves out of it."""
     buffer_bytes: float
     suspend: float
     flush: float
@@ -92,6 +94,7 @@ class FlashDrive:
             "program": _duration(self.program, 10 * _MOST_CELL_NS),
             "slc_program": _duration(self.slc_program, 10 * _MOST_CELL_NS),
             "slc_cache": max(0, round(self.slc_bytes)),
+            "slc_fold_rate": min(_MOST_RATE, max(1, round(self.fold_rate))),
             "buffer": max(self.unit_bytes, 1 << 16, round(self.buffer_bytes)),
             "suspend": min(max(0, round(self.suspend)), _MOST_CELL_NS),
             "flush": min(max(0, round(self.flush)), 10 * _MOST_CELL_NS),
@@ -140,6 +143,7 @@ def with_facts(facts: DiskFacts) -> FlashDrive:
         program=1_000_000,
         slc_program=300_000,
         slc_bytes=0,
+        fold_rate=500_000_000,
         buffer_bytes=32 << 20,
         suspend=20_000,
         flush=0,
@@ -161,8 +165,9 @@ def kib_ns_of(rate: float) -> float:
 
 
 _LOGARITHMIC_STEP = 0.01
-_BUFFER_STEP = 0.2
-"""Of the buffer, which is small beside what runs write: less would be a part of an I/O."""
+_STEPS = {"buffer_bytes": 0.2, "slc_program": 0.03, "fold_rate": 0.03}
+"""The buffer is small beside what runs write, so less would be a part of an I/O. Fast cells with nothing to
+program are emptied, by whole pages: less would be a part of one."""
 _LINEAR_STEPS_NS = {"command": 100.0, "interface": 300.0, "suspend": 2000.0, "flush": 10_000.0}
 _LINEAR_UNITS_NS = {"command": 1000.0, "interface": 1000.0, "suspend": 10_000.0, "flush": 100_000.0}
 """Entries that may be zero are searched on a linear scale."""
@@ -206,9 +211,7 @@ class Layout:
             [
                 _LINEAR_STEPS_NS[name] / _LINEAR_UNITS_NS[name]
                 if name in _LINEAR_UNITS_NS
-                else _BUFFER_STEP
-                if name == "buffer_bytes"
-                else _LOGARITHMIC_STEP
+                else _STEPS.get(name, _LOGARITHMIC_STEP)
                 for name in self.names
             ]
         )
@@ -217,9 +220,6 @@ class Layout:
         """Standard deviations: wide, they only keep entries in place about which the loads say nothing."""
         return np.array([_LINEAR_PRIORS.get(name, _LOGARITHMIC_PRIOR) for name in self.names])
 
-    def interval(self, name: str, entry: float, half: float) -> tuple[float, float]:
-        """Both ends of an interval, as the field has them."""
-        if name in _LINEAR_UNITS_NS:
-            unit = _LINEAR_UNITS_NS[name]
-            return max(0.0, unit * (entry - half)), unit * (entry + half)
-        return math.exp(entry - half), math.exp(entry + half)
+    def value(self, name: str, entry: float) -> float:
+        """An entry as the field has it."""
+        return max(0.0, _LINEAR_UNITS_NS[name] * entry) if name in _LINEAR_UNITS_NS else math.exp(entry)

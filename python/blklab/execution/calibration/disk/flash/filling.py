@@ -27,6 +27,12 @@ _SLOWER, _FASTER = 0.95, 1.03
 _LEAST_POINTS = 3
 _LONG_S = 1.0
 _LEAST_RUN_S = 0.002
+_BELOW = 0.015
+"""Of the bytes: less than the first and the last line allow shows a stage between them."""
+_STARTED = 0.2
+"""Of the time until both lines meet: before it, the latency of the first I/Os is too much of a run."""
+_LOOKS = 6
+"""Runs that look for that stage."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,29 @@ def lengths_s(points: Sequence[Point], line: Line) -> list[float]:
     while found[-1] * _GROWTH < end:
         found.append(found[-1] * _GROWTH)
     return [*found, end, _BEYOND * end]
+
+
+def between_s(points: Sequence[Point], line: Line) -> list[float]:
+    """Lengths of runs that show a second stage of which there are signs; none without a sign.
+
+    Args:
+        points: Runs that `lengths_s` has chosen, and longer ones.
+        line: From `last_line`.
+    """
+    ordered = sorted(points, key=lambda point: point.time_s)
+    first = max(point.written / point.time_s for point in ordered)
+    begin_s = _STARTED * _meet_s(line.height, line.rate, 0.0, first)
+    below = [
+        index
+        for index, point in enumerate(ordered)
+        if point.time_s > begin_s
+        and point.written < (1 - _BELOW) * min(first * point.time_s, line.height + line.rate * point.time_s)
+    ]
+    if not below:
+        return []
+    after_s = ordered[max(0, below[0] - 1)].time_s
+    before_s = ordered[min(len(ordered) - 1, below[-1] + 1)].time_s
+    return [after_s + part / (_LOOKS + 1) * (before_s - after_s) for part in range(1, _LOOKS + 1)]
 
 
 def _end_s(points: Sequence[Point], rate: float, height: float) -> float:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from blklab.execution.calibration.disk.flash.figures import FlashDrive
 from blklab.execution.calibration.disk.loads import DiskLoad
-from blklab.execution.calibration.disk.placed_loads import PlacedLoad, Steps, short_size
+from blklab.execution.calibration.disk.placed_loads import Pauses, PlacedLoad, Steps, short_size
 
 Quantity = Literal["mean", "iops"]
 
@@ -144,7 +144,17 @@ def filling(block_kib: int, depth: int, runtime_us: int, space_bytes: int) -> Pl
     return _from_rest(f"fill-{block_kib}k-qd{depth}-{runtime_us}us", block_kib, depth, space_bytes)
 
 
-def _from_rest(name: str, block_kib: int, depth: int, space_bytes: int) -> PlacedLoad:
+def refilling(
+    block_kib: int, depth: int, blocks: int, pause_us: int, runtime_us: int, space_bytes: int
+) -> PlacedLoad:
+    """So many writes in order on a rested drive, a pause, and more of them, for so long in all."""
+    name = f"refill-{block_kib}k-qd{depth}-{blocks}-{pause_us}us-{runtime_us}us"
+    return _from_rest(name, block_kib, depth, space_bytes, Pauses(blocks, pause_us))
+
+
+def _from_rest(
+    name: str, block_kib: int, depth: int, space_bytes: int, pauses: Pauses | None = None
+) -> PlacedLoad:
     return PlacedLoad(
         name=name,
         readwrite="write",
@@ -152,5 +162,6 @@ def _from_rest(name: str, block_kib: int, depth: int, space_bytes: int) -> Place
         depth=depth,
         offset_bytes=0,
         size_bytes=space_bytes // MIB * MIB,
+        pauses=pauses,
         from_rest=True,
     )

@@ -10,6 +10,7 @@ from blklab.execution.calibration.disk.flash.figures import FlashDrive, kib_ns_o
 from blklab.execution.calibration.disk.flash.filling import (
     Point,
     Stages,
+    between_s,
     chosen_s,
     last_line,
     lengths_s,
@@ -29,16 +30,21 @@ _APART = 1.15
 """Times by which single writes must outrun the slow cells to tell the buffer from the fast ones."""
 _SLOW_FILL_KIB = (4, 8, 16, 32, 64, 128, 256, 512)
 _MOST_SLOW_FILL_S = 8.0
-_MOST_SLOW_FILLS = 60_000
+_MOST_SLOW_FILLS = 100_000
 """I/Os of such a load: more would take long to simulate."""
 _LEAST_PART = 0.1
 _LEAST_SLC = 0.02
 """Of what is written beyond the slow rate: a smaller cache of fast cells is none."""
+_SMALL_S = 80e-6
+"""Of the link, for a write of a deep queue: if all cells have something to do, fast ones are not emptied."""
+_LEAST_SMALL_KIB = 4
 _SLC_PARTS = (0.6, 0.7, 0.8, 0.9)
 _BEFORE = 0.4
 _BEYOND = (1.3, 1.8)
 """Parts of the time in which writes fill everything."""
-_RATE_ERROR, _FAST_ERROR, _HEIGHT_ERROR, _BUFFER_ERROR = 0.001, 0.01, 0.02, 0.1
+_LONG_BEFORE = 0.1
+"""The same for smaller writes, which fill everything sooner: they leave no time to empty anything."""
+_RATE_ERROR = 0.001
 _ASSUMED_BUFFER = 32 * MIB
 _LEAST_BUFFER = float(MIB)
 _FAST_ENOUGH = 0.9
@@ -55,21 +61,14 @@ class LongWrites:
     """To fit to."""
     seen_bytes: float
     """Written at most without a pause."""
-
-    @property
-    def slow(self) -> list[Row]:
-        """Those of single writes."""
-        return [row for row in self.rows if row.load.depth == 1]
+    heights: Sequence[tuple[float, float]] = ()
+    """Rates of writes between which fast cells are not emptied, and heights of their last lines; the fastest
+    first."""
 
     @property
     def known(self) -> dict[str, float]:
         """Standard deviations of the logarithms of figures that the stages give without the simulator."""
-        if self.stages is None:
-            return {}
-        found = {"program": _RATE_ERROR}
-        if self.stages.fast_rate is not None:
-            found |= {"slc_program": _FAST_ERROR, "slc_bytes": _HEIGHT_ERROR, "buffer_bytes": _BUFFER_ERROR}
-        return found
+        return {} if self.stages is None else {"program": _RATE_ERROR}
 
 
 def long_writes(runs: Runs, start: FlashDrive) -> LongWrites:
@@ -99,23 +98,57 @@ def long_writes(runs: Runs, start: FlashDrive) -> LongWrites:
     for row in first:
         runs.rested(row.load, row.runtime_us)
     found = stages_of([point for row in first for point in _points(runs, row.load)])
+    if found.fast_rate is None:
+        points = [*seen, *(point for row in first for point in _points(runs, row.load))]
+        more = [fill(usual.block_kib, usual.depth, length_s) for length_s in between_s(points, line)]
+        for row in more:
+            runs.rested(row.load, row.runtime_us)
+        found = stages_of([point for row in [*first, *more] for point in _points(runs, row.load)])
     # The runs that came before are longer: they know the last line better.
     stages = replace(found, slow_rate=line.rate, height_bytes=line.height)
     rows = [fill(usual.block_kib, usual.depth, length_s) for length_s in chosen_s(stages)]
+    heights = [(stages.first_rate, stages.height_bytes)]
     if stages.fast_rate is None:
-        rows += [fill(block_kib, 1, length_s) for block_kib, length_s in _slow_fills(start, stages)]
+        knee_s = stages.height_bytes / (stages.first_rate - stages.slow_rate)
+        small_kib = _small_kib(stages.first_rate)
+        if small_kib < usual.block_kib:
+            small = [fill(small_kib, usual.depth, part * knee_s) for part in (_LONG_BEFORE, _BEYOND[0])]
+            heights = [_measured_height(runs, small, stages.slow_rate)]
+            rows += small
+        single = [fill(*one) for one in _slow_fills(start, stages, heights[0][1])]
+        if single:
+            heights.append(_measured_height(runs, single, stages.slow_rate))
+            rows += single
     rows = list({row.load.name: row for row in rows}.values())
     for _ in range(_ROUNDS):
         for row in rows:
             runs.rested(row.load, row.runtime_us)
-    return LongWrites(stages, rows, seen_bytes)
+    return LongWrites(stages, rows, seen_bytes, heights)
+
+
+def _small_kib(rate: float) -> int:
+    kib = _LEAST_SMALL_KIB
+    while 2 * kib * KIB < _SMALL_S * rate:
+        kib *= 2
+    return kib
+
+
+def _measured_height(runs: Runs, rows: Sequence[Row], slow_rate: float) -> tuple[float, float]:
+    """The rate of the shortest load, and the height of the last line from the longest."""
+    for row in rows:
+        runs.rested(row.load, row.runtime_us)
+    points = sorted(
+        (point for row in rows for point in _points(runs, row.load)), key=lambda point: point.time_s
+    )
+    before, beyond = points[0], points[-1]
+    return before.written / before.time_s, beyond.written - slow_rate * beyond.time_s
 
 
 def _points(runs: Runs, load: Load) -> list[Point]:
     return [Point(one.ios / one.iops, one.ios * load.block_kib * KIB) for one in runs.of(load)]
 
 
-def _slow_fills(start: FlashDrive, stages: Stages) -> list[tuple[int, float]]:
+def _slow_fills(start: FlashDrive, stages: Stages, height_bytes: float) -> list[tuple[int, int, float]]:
     """Single writes slower than the link: what fast cells take depends on the rate, a buffer does not.
 
     The slower they are, the more it differs, and the longer it takes.
@@ -126,10 +159,10 @@ def _slow_fills(start: FlashDrive, stages: Stages) -> list[tuple[int, float]]:
             continue
         # With a slower rate less lies beyond the last line.
         part = (1 - stages.slow_rate / rate) / (1 - stages.slow_rate / stages.first_rate)
-        most_s = max(part, _LEAST_PART) * stages.height_bytes / (rate - stages.slow_rate)
+        most_s = max(part, _LEAST_PART) * height_bytes / (rate - stages.slow_rate)
         longest_s = _BEYOND[-1] * most_s
         if longest_s < _MOST_SLOW_FILL_S and longest_s * rate < _MOST_SLOW_FILLS * block_kib * KIB:
-            return [(block_kib, part * most_s) for part in (_BEFORE, *_BEYOND)]
+            return [(block_kib, 1, part * most_s) for part in (_BEFORE, *_BEYOND)]
     return []
 
 
@@ -162,13 +195,7 @@ def with_long_writes(runs: Runs, start: FlashDrive, fills: LongWrites) -> FlashD
             flush=max(0.0, (synced_ns or 0.0) - 1e9 * start.stripe_bytes / stages.fast_rate),
         )
     fast = min(_FAST_ENOUGH * start.stripe_bytes / stages.first_rate * 1e9, synced_ns or start.slc_program)
-    heights = [(stages.first_rate, stages.height_bytes)]
-    slow = [point for row in fills.slow for point in _points(runs, row.load)]
-    if slow:
-        slow.sort(key=lambda point: point.time_s)
-        rate, last = slow[0].written / slow[0].time_s, slow[-1]
-        heights.append((rate, last.written - stages.slow_rate * last.time_s))
-    slc, buffer = _apart(heights, stages.slow_rate, facts.space_bytes)
+    slc, buffer = _apart(fills.heights, stages.slow_rate, facts.space_bytes)
     if slc < _LEAST_SLC * stages.height_bytes:
         slc = 0.0
     flush = max(0.0, (synced_ns or 0.0) - (fast if slc else start.program))
@@ -184,8 +211,7 @@ def divisions(start: FlashDrive, fills: LongWrites) -> list[FlashDrive]:
     stages = fills.stages
     if stages is None or stages.fast_rate is not None or not start.slc_bytes:
         return []
-    rates = [_single_rate(start, row.load.block_kib) for row in fills.slow]
-    beyond = 1 - stages.slow_rate / max(rates, default=stages.first_rate)
+    beyond = 1 - stages.slow_rate / fills.heights[-1][0]
     found = []
     for part in _SLC_PARTS:
         slc = part * start.slc_bytes
@@ -195,7 +221,7 @@ def divisions(start: FlashDrive, fills: LongWrites) -> list[FlashDrive]:
 
 
 def _apart(heights: Sequence[tuple[float, float]], slow: float, space: int) -> tuple[float, float]:
-    """Fast cells and buffer, from what is written beyond the slow rate at one or two faster rates."""
+    """Fast cells and buffer, from what is written beyond the slow rate at one or two rates."""
     (rate, height), *others = heights
     if not others:
         return height / (1 - slow / rate), float(_ASSUMED_BUFFER)

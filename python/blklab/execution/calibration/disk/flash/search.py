@@ -1,0 +1,191 @@
+"""The search for a flash drive's figures: least squares with the simulator under the same loads.
+
+Nearly all loads are free of chance, in the simulator as on its disks, so the fit is as exact as they are
+repeatable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from blklab.execution.calibration.disk.flash.figures import FlashDrive, Floats, Layout
+from blklab.execution.calibration.disk.flash.loads import Row
+from blklab.execution.calibration.disk.ground import Measurement
+from blklab.execution.calibration.disk.model import Model
+
+SEEDS = range(11, 15)
+_FIRST_SEED = SEEDS[:1]
+_LEAST_ERROR = 3e-4
+_COUNTED = 1.0
+"""I/Os by which a run's count is uncertain: it is whole, and so are the steps in which buffers fill."""
+_TOLERATED = 3.0
+"""Standard errors beyond which a residual counts less."""
+_CALLS = 10
+_TRIES = 5
+_TOLERANCE = 1e-3
+_FIRST_DAMPING = 0.01
+_MOST_STEPS = 30.0
+"""Of the numerical derivative's, in one step of the search."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A row's number, as the logarithm of its mean, and its standard error."""
+
+    row: Row
+    log: float
+    error: float
+    count: int
+    """Repetitions."""
+
+
+def observed(row: Row, measurements: Sequence[Measurement]) -> Observed:
+    """A row from repetitions of its load."""
+    logs = [_log(row, one) for one in measurements]
+    scatter = float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
+    counted = 0.0
+    if row.quantity == "iops" and not row.drawn:
+        counted = _COUNTED / max(1, measurements[0].ios)
+    error = math.hypot(scatter / math.sqrt(len(logs)), counted, _LEAST_ERROR)
+    return Observed(row, float(np.mean(logs)), error, len(logs))
+
+
+def _log(row: Row, found: Measurement) -> float:
+    value = found.iops if row.quantity == "iops" else found.mean_ns
+    return math.log(value or found.p50_ns)
+
+
+class Problem:
+    """The rows and what the simulator has for them."""
+
+    def __init__(
+        self,
+        rows: Sequence[Observed],
+        layout: Layout,
+        like: FlashDrive,
+        model: Model,
+        known: Mapping[str, float],
+    ) -> None:
+        self.rows = list(rows)
+        self.layout = layout
+        self.like = like
+        self._model = model
+        self.model_error = 0.0
+        self.measured = np.array([one.log for one in rows])
+        self.priors = np.array(
+            [known.get(name, prior) for name, prior in zip(layout.names, layout.priors(), strict=True)]
+        )
+        self.start = layout.vector(like)
+        for one in rows:
+            model.runtimes_us[one.row.load.name] = one.row.runtime_us
+        by_seed = self.predicted(like, SEEDS)
+        counts = np.array([one.count for one in rows])
+        self.own_errors = np.maximum(
+            np.array([one.error for one in rows]), by_seed.std(axis=0, ddof=1) / np.sqrt(counts)
+        )
+
+    def predicted(self, drive: FlashDrive, seeds: Sequence[int]) -> Floats:
+        """The rows' logarithms: a line for each seed, alike where nothing is drawn."""
+        found: list[list[float]] = []
+        for one in self.rows:
+            used = seeds if one.row.drawn else seeds[:1]
+            runs = self._model.measured(one.row.device(drive), [one.row.load], used)[0]
+            logs = [_log(one.row, run) for run in runs]
+            found.append(logs * (len(seeds) // len(logs)))
+        by_seed: Floats = np.array(found).T
+        return by_seed
+
+    @property
+    def errors(self) -> Floats:
+        """Standard errors, with the model's own. A few repetitions say little of chance, simulations more."""
+        errors: Floats = np.hypot(self.own_errors, self.model_error)
+        return errors
+
+    def residuals(self, vector: Floats) -> Floats:
+        """Of rows and priors, in standard deviations."""
+        drive = self.layout.drive(vector, self.like)
+        misfit = (self.predicted(drive, SEEDS).mean(axis=0) - self.measured) / self.errors
+        residuals: Floats = np.concatenate([misfit, (vector - self.start) / self.priors])
+        return residuals
+
+    def cost(self, vector: Floats) -> float:
+        """Half the sum of squares, of which large ones count less."""
+        squares = (self.residuals(vector) / _TOLERATED) ** 2
+        return float(_TOLERATED**2 * np.sum(np.sqrt(1 + squares) - 1))
+
+    def slopes(self, vector: Floats, free: Sequence[int]) -> Floats:
+        """Derivatives of the rows by some entries, under one seed: with it most of the chance cancels."""
+        low, high = self.layout.bounds()
+        steps = self.layout.steps()
+        columns = []
+        for index in free:
+            up, down = vector.copy(), vector.copy()
+            up[index] = min(vector[index] + steps[index], high[index])
+            down[index] = max(vector[index] - steps[index], low[index])
+            difference = self._once(up) - self._once(down)
+            columns.append(difference / (up[index] - down[index]))
+        return np.column_stack(columns)
+
+    def _once(self, vector: Floats) -> Floats:
+        line: Floats = self.predicted(self.layout.drive(vector, self.like), _FIRST_SEED)[0]
+        return line
+
+    def jacobian(self, vector: Floats, free: Sequence[int]) -> Floats:
+        """The derivative of the residuals by some entries."""
+        return np.vstack(
+            [self.slopes(vector, free) / self.errors[:, None], np.diag(1 / self.priors)[:, list(free)]]
+        )
+
+
+def descended(
+    problem: Problem, vector: Floats, *, free: Sequence[int] | None = None, calls: int = _CALLS
+) -> Floats:
+    """Levenberg and Marquardt's method, with bounds for figures and for steps.
+
+    SciPy's own shrinks its steps near a bound, which the link's time for a command often is.
+
+    Args:
+        problem: Rows to come near to.
+        vector: Where to begin.
+        free: Entries to change; None for all.
+        calls: Derivatives at most.
+    """
+    kept = list(range(len(vector)) if free is None else free)
+    low, high = (bound[kept] for bound in problem.layout.bounds())
+    most = _MOST_STEPS * problem.layout.steps()[kept]
+    cost, damping = problem.cost(vector), _FIRST_DAMPING
+    for _ in range(calls):
+        residuals = problem.residuals(vector)
+        weights = weights_of(residuals)
+        slopes = problem.jacobian(vector, kept) * weights[:, None]
+        lengths = np.sqrt(np.sum(slopes**2, axis=0))
+        for _ in range(_TRIES):
+            now = vector[kept]
+            step = lsq_linear(
+                np.vstack([slopes, np.diag(damping * lengths)]),
+                np.concatenate([-weights * residuals, np.zeros(len(kept))]),
+                bounds=(np.maximum(low - now, -most) - 1e-12, np.minimum(high - now, most) + 1e-12),
+            ).x
+            tried = vector.copy()
+            tried[kept] = np.clip(now + step, low, high)
+            reached = problem.cost(tried)
+            if reached < cost:
+                break
+            damping *= 4
+        else:
+            return vector
+        vector, before, cost, damping = tried, cost, reached, damping / 4
+        if before - cost < _TOLERANCE * (1 + cost):
+            break
+    return vector
+
+
+def weights_of(residuals: Floats) -> Floats:
+    """Square roots of the weights of residuals: in `Problem.cost` large ones count less."""
+    weights: Floats = (1 + (residuals / _TOLERATED) ** 2) ** -0.25
+    return weights

@@ -1,0 +1,184 @@
+"""Figures of flash drives that can replace each other: intervals, and the loads that tell them apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blklab.execution.calibration.disk.fit import TWO_SIDED
+from blklab.execution.calibration.disk.flash.figures import FlashDrive, Floats, Layout, kib_ns_of, with_facts
+from blklab.execution.calibration.disk.flash.filling import Line, Point, Stages, between_s
+from blklab.execution.calibration.disk.flash.loads import Row, refilling
+from blklab.execution.calibration.disk.flash.long_writes import long_writes, with_long_writes
+from blklab.execution.calibration.disk.flash.refilling import Refill, refilled, with_refill
+from blklab.execution.calibration.disk.flash.search import Problem
+from blklab.execution.calibration.disk.flash.valleys import walked
+from blklab.execution.calibration.disk.ground import opened_ground
+from blklab.execution.calibration.disk.limits import buffer_load
+from blklab.execution.calibration.disk.runs import Runs
+from blklab.execution.calibration.disk.saved import SavedMeasurements
+from blklab.spec.targets import parse_target
+from disk_calibrations import MACHINE, SilentObserver, design_for
+
+KIB, MIB = 1 << 10, 1 << 20
+NAMES = ("slc_program", "slc_bytes", "buffer_bytes")
+UNIT, STRIPE = 32 * KIB, 512 * KIB
+TRUTH = {
+    "program": 2_050_000,
+    "slc_program": 317_000,
+    "slc_cache": 263_000_000,
+    "buffer": 10 * MIB,
+    "slc_fold_rate": 900_000_000,
+    "link_write_rate": 553_000_000,
+    "command": 3300,
+    "interface": 9800,
+}
+SHAPE = "dies=16,planes=2,page=16384,erase_block=24m,channels=16"
+EMPTIED = f"sim:flash,{SHAPE}," + ",".join(f"{key}={value}" for key, value in TRUTH.items())
+"""Its fast cells keep up with the link, and are emptied while large writes are on their way."""
+
+
+@pytest.fixture(scope="module")
+def drive() -> FlashDrive:
+    with opened_ground(parse_target(EMPTIED), seed=1, machine=MACHINE) as ground:
+        return replace(
+            with_facts(ground.facts),
+            dies=STRIPE // UNIT,
+            unit_bytes=UNIT,
+            link_write=kib_ns_of(TRUTH["link_write_rate"]),
+            command=TRUTH["command"],
+            interface=TRUTH["interface"],
+        )
+
+
+class ClosedForm(Problem):
+    """A problem whose numbers are a function of the drive."""
+
+    def __init__(
+        self, like: FlashDrive, numbers: Callable[[FlashDrive], Sequence[float]], error: float
+    ) -> None:
+        self.layout = Layout(NAMES)
+        self.like = like
+        self.model_error = 0.0
+        self.numbers = numbers
+        self.measured = np.array(numbers(like))
+        self.own_errors = np.full(len(self.measured), error)
+        self.priors = self.layout.priors()
+        self.start = self.layout.vector(like)
+
+    def predicted(self, drive: FlashDrive, seeds: Sequence[int]) -> Floats:
+        return np.array([self.numbers(drive)] * len(seeds))
+
+
+def test_an_interval_follows_a_bent_valley_to_its_ends(drive: FlashDrive) -> None:
+    """Only the sum of fast cells and buffer is known well, and that the buffer is about a quarter of it."""
+    like = replace(drive, slc_program=300_000, slc_bytes=90e6, buffer_bytes=30e6)
+
+    def numbers(one: FlashDrive) -> list[float]:
+        known, vague = math.log(one.slc_bytes + one.buffer_bytes), 0.003 * math.log(one.buffer_bytes)
+        return [known, vague, math.log(one.slc_program)]
+
+    problem = ClosedForm(like, numbers, error=0.001)
+    found = walked(problem, problem.start)
+    low, high = (math.exp(end) for end in found.intervals["buffer_bytes"])
+    # The vague number has a third as its error, which the prior makes a little less.
+    half = TWO_SIDED / math.hypot(3, 1)
+    assert (low, high) == pytest.approx((30e6 * math.exp(-half), 30e6 * math.exp(half)), rel=0.05)
+    ends = tuple(math.exp(end) for end in found.intervals["slc_bytes"])
+    assert ends == pytest.approx((120e6 - high, 120e6 - low), rel=0.03)
+    program = tuple(math.exp(end) for end in found.intervals["slc_program"])
+    half = 300_000 * TWO_SIDED * 0.001
+    assert program == pytest.approx((300_000 - half, 300_000 + half), rel=2e-4)
+
+
+def test_the_search_goes_on_from_a_better_place_that_is_met(drive: FlashDrive) -> None:
+    """Where derivatives are zero: the numbers have steps, as a drive has that counts in whole pages."""
+    truth = replace(drive, slc_program=300_000, slc_bytes=90e6, buffer_bytes=30e6)
+
+    def numbers(one: FlashDrive) -> list[float]:
+        pages = math.floor(one.slc_program / 60_000)
+        return [
+            math.log(one.slc_bytes) - 0.02 * pages,
+            math.log(one.slc_bytes + one.buffer_bytes),
+            0.01 * pages,
+        ]
+
+    problem = ClosedForm(truth, numbers, error=0.002)
+    away = replace(truth, slc_program=210_000, slc_bytes=90e6 * math.exp(-0.04), buffer_bytes=30e6 + 3.5e6)
+    vector = problem.layout.vector(away)
+    assert problem.slopes(vector, [0]) == pytest.approx(0)
+    assert problem.cost(vector) > 10
+    found = walked(problem, vector)
+    assert problem.cost(found.vector) < 1
+    for name, entry in zip(NAMES, problem.start.tolist(), strict=True):
+        low, high = found.intervals[name]
+        assert low <= entry <= high, name
+
+
+def test_a_stage_with_few_runs_on_it_is_looked_for() -> None:
+    line = Line(rate=170e6, height=153e6)
+
+    def run(time_s: float, *, fast: bool) -> Point:
+        heights = [813e6 * time_s, line.height + line.rate * time_s]
+        return Point(time_s, min([*heights, 34e6 + 585e6 * time_s] if fast else heights))
+
+    lengths = [0.0015 * 1.6**power for power in range(13)] + [1.0]
+    looked = between_s([run(length, fast=True) for length in lengths], line)
+    # It lasts from 0.15 to 0.287 s.
+    assert sum(0.15 < length < 0.287 for length in looked) >= 3
+    assert between_s([run(length, fast=False) for length in lengths], line) == []
+
+
+@contextmanager
+def measuring(folder: Path) -> Iterator[Runs]:
+    with opened_ground(parse_target(EMPTIED), seed=1, machine=MACHINE) as ground:
+        saved = SavedMeasurements(folder / "saved", design_for(EMPTIED), [])
+        yield Runs(ground, saved, planned=500, budget_ns=10**12, observer=SilentObserver())
+
+
+def test_fast_cells_that_are_emptied_between_writes_are_found(tmp_path: Path, drive: FlashDrive) -> None:
+    with measuring(tmp_path) as runs:
+        facts = runs.ground.facts
+        load = buffer_load(
+            queue_depth=facts.queues.depth,
+            max_sectors_kb=facts.queues.max_sectors_kb,
+            space_bytes=facts.space_bytes,
+        )
+        for length_s in (2, 4, 8):
+            runs.rested(load, 1_000_000 * length_s)
+        fills = long_writes(runs, drive)
+        assert fills.stages is not None
+        found = with_long_writes(runs, drive, fills)
+        # Deep large writes alone show more than twice as much.
+        seeming = fills.stages.height_bytes / (1 - fills.stages.slow_rate / fills.stages.first_rate)
+        assert seeming > 2 * TRUTH["slc_cache"]
+        assert found.slc_bytes == pytest.approx(TRUTH["slc_cache"], rel=0.03)
+        assert found.buffer_bytes == pytest.approx(TRUTH["buffer"], rel=0.3)
+        refill = refilled(runs, found, fills.stages)
+        assert refill is not None
+        assert refill.fold_rate == pytest.approx(TRUTH["slc_fold_rate"], rel=0.1)
+        measured = runs.of(refill.row.load)
+        assert len(measured) >= 2
+        found = with_refill(found, fills.stages, refill)
+        assert found.fold_rate == refill.fold_rate
+        assert found.slc_program == pytest.approx(TRUTH["slc_program"], rel=0.15)
+        before = len(runs.made)
+        larger = replace(found, slc_bytes=100 * found.slc_bytes, buffer_bytes=found.buffer_bytes)
+        assert refilled(runs, larger, fills.stages) is None, "no pause of some seconds empties so much"
+        assert len(runs.made) == before
+
+
+def test_without_a_sign_of_emptying_the_program_of_fast_cells_stays(drive: FlashDrive) -> None:
+    stages = Stages(
+        first_rate=500e6, fast_rate=None, slow_rate=100e6, buffer_bytes=None, height_bytes=90e6, last_s=0.3
+    )
+    start = replace(drive, slc_bytes=100e6, buffer_bytes=10e6)
+    load = refilling(256, 32, 500, 100_000, 900_000, start.capacity_bytes)
+    found = with_refill(start, stages, Refill(Row(load, "iops", 900_000), 300e6))
+    assert found == replace(start, fold_rate=300e6)
