@@ -166,7 +166,7 @@ fn in_flight(done: &[u32], index: usize) -> u32 {
     index as u32 + 1 - done[index]
 }
 
-/// The number in flight of the sleep that goes on when so much time has been slept, with the fewest in flight first.
+/// The number in flight during the sleep in which the time slept reaches so much, with the fewest in flight first.
 fn in_flight_after(sleeps: &[(u32, u64)], until_ns: f64) -> u32 {
     let mut slept_ns = 0;
     let reached = sleeps.iter().find(|(_, added_ns)| {
