@@ -154,7 +154,8 @@ impl Context<'_> {
         let depth = in_flight_after(&sleeps, (1.0 - DEEPER) * asleep_ns as f64);
         let less_deep = sleeps.iter().filter(|(in_flight, _)| 2 * in_flight <= depth);
         let less_deep_ns: u64 = less_deep.map(|(_, slept_ns)| slept_ns).sum();
-        let keeps = depth >= 2
+        let keeps = asleep_ns > 0
+            && depth >= 2
             && done.len() > 2 * depth as usize
             && less_deep_ns as f64 <= LESS_DEEP * asleep_ns as f64;
         keeps.then_some(depth)

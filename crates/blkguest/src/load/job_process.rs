@@ -267,8 +267,8 @@ pub fn run_clone(
         ios: shared.commands().is_kept().then(IoLog::default),
         shared,
         may_be_terminated: (clone.order.exitall || clone.beside_command).then_some(clone.number),
-        // Looking for it takes a microsecond.
         real_replay: clone.real_replay,
+        // Looking for it takes a microsecond.
         run_delay: clone
             .real_replay
             .filter(|real| real.shares_processors)
