@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import MissingToolError
+from blklab.records.samples import RunSample
 from blklab.shipped import guest_program
 from blklab.spec.workloads import Workload, load_workload
 from host.conftest import Filesystem, cell, opened
@@ -17,13 +18,39 @@ pytestmark = [
 ]
 
 TARGET = "loop:64m,dir=/dev/shm"
-READS, WRITES = 200, 100
+READS, WRITES, SINGLE = 200, 100, 20
+
+
+Events = list[tuple[int, str, int, str]]
+"""Each a time in microseconds, blktrace's letter, a task, and the rest of the line."""
+
+
+def load_of(events: Events, path: Path, options: str = "") -> Workload:
+    """Writes events as blkparse would print them; the workload that replays them."""
+    path.write_text(
+        "".join(
+            f"  8,0 0 {number} {at_us // 1_000_000}.{at_us % 1_000_000:06d}000 {task} {action} {rest}\n"
+            for number, (at_us, action, task, rest) in enumerate(sorted(events))
+        )
+    )
+    return load_workload(f"trace:{path}{options}")
+
+
+def replayed(target: str, workload: Workload, scheduler: str) -> tuple[RunSample, list[str]]:
+    """A run that succeeded, and what was announced before it."""
+    told: list[str] = []
+    with opened(target) as session:
+        session.check([cell(scheduler, workload).scheduler], [workload])
+        session.prepare([workload], told.append)
+        sample = session.run(cell(scheduler, workload))
+    assert sample.status == "ok", sample.error
+    return sample, told
 
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Workload:
     """Two tasks: a reader, and a writer that flushes after every tenth write."""
-    events = []
+    events: Events = []
     for number in range(READS):
         at_us = number * 400
         events += [
@@ -35,23 +62,11 @@ def recorded(tmp_path: Path) -> Workload:
         place = f"{20_000 + number * 16} + 16"
         letters = "FWFS" if number % 10 == 9 else "WS"
         events += [(at_us, "Q", 2, f"{letters} {place} [writer]"), (at_us + 130, "C", 2, f"WS {place} [0]")]
-    path = tmp_path / "two.txt"
-    path.write_text(
-        "".join(
-            f"  8,0 0 {number} {at_us // 1_000_000}.{at_us % 1_000_000:06d}000 {task} {action} {rest}\n"
-            for number, (at_us, action, task, rest) in enumerate(sorted(events))
-        )
-    )
-    return load_workload(f"trace:{path}")
+    return load_of(events, tmp_path / "two.txt")
 
 
 def check(target: str, workload: Workload) -> None:
-    with opened(target) as session:
-        session.check([cell("mq-deadline", workload).scheduler], [workload])
-        told: list[str] = []
-        session.prepare([workload], told.append)
-        sample = session.run(cell("mq-deadline", workload))
-    assert sample.status == "ok", sample.error
+    sample, told = replayed(target, workload, "mq-deadline")
     assert sample.engine["name"] == "blkguest replay"
     assert any(line.startswith("recorded think times are cut by") for line in told), told
     assert any(sample.engine["own_path"] in line for line in told), told
@@ -73,43 +88,27 @@ def test_every_io_is_made_once_on_files(recorded: Workload, ext4: Filesystem) ->
 
 def test_a_recording_of_one_block(tmp_path: Path) -> None:
     # Too small for the replay's own time to be measured by two sizes.
-    rows = []
+    events: Events = []
     for number in range(0, 2 * READS, 2):
-        for row, rest in ((number, "Q R 8 + 8 [one]"), (number + 1, "C R 8 + 8 [0]")):
-            rows.append(f"  8,0 0 {row} 0.{row * 100:09d} 7 {rest}\n")
-    path = tmp_path / "one.txt"
-    path.write_text("".join(rows))
-    workload = load_workload(f"trace:{path},scale-to=touched")
-    with opened(TARGET) as session:
-        session.check([cell("none", workload).scheduler], [workload])
-        session.prepare([workload], lambda _: None)
-        sample = session.run(cell("none", workload))
-    assert sample.status == "ok", sample.error
+        events += [(number, "Q", 7, "R 8 + 8 [one]"), (number + 1, "C", 7, "R 8 + 8 [0]")]
+    workload = load_of(events, tmp_path / "one.txt", ",scale-to=touched")
+    sample, _ = replayed(TARGET, workload, "none")
     assert "own_path" in sample.engine
     assert [one.ios for one in sample.jobs[0].data_directions()] == [READS]
 
 
 def test_a_task_with_several_ios_in_flight(tmp_path: Path) -> None:
-    # By fours, each of which waits for the four before.
-    rows = []
+    # By fours, each of which waits for the four before; then one at a time, which are synchronous calls.
+    events: Events = []
     for number in range(READS):
-        first_us, place = number // 4 * 300 + number % 4, f"R {number * 64} + 8"
-        rows += [(first_us, "Q", f"{place} [deep]"), (first_us + 150, "C", f"{place} [0]")]
-    path = tmp_path / "deep.txt"
-    path.write_text(
-        "".join(
-            f"  8,0 0 {number} {at_us // 1_000_000}.{at_us % 1_000_000:06d}000 7 {action} {rest}\n"
-            for number, (at_us, action, rest) in enumerate(sorted(rows))
-        )
-    )
-    workload = load_workload(f"trace:{path}")
-    with opened(TARGET) as session:
-        session.check([cell("none", workload).scheduler], [workload])
-        session.prepare([workload], lambda _: None)
-        sample = session.run(cell("none", workload))
-    assert sample.status == "ok", sample.error
+        first_us = number // 4 * 300 + number % 4
+        if number >= READS - SINGLE:
+            first_us = READS // 4 * 300 + (number - READS + SINGLE) * 300
+        place = f"R {number * 64} + 8"
+        events += [(first_us, "Q", 7, f"{place} [deep]"), (first_us + 150, "C", 7, f"{place} [0]")]
+    sample, _ = replayed(TARGET, load_of(events, tmp_path / "deep.txt"), "none")
     assert [one.ios for one in sample.jobs[0].data_directions()] == [READS]
-    assert sample.jobs[0].runtime_ns > (READS // 4 - 1) * 100_000
+    assert sample.jobs[0].runtime_ns > ((READS - SINGLE) // 4 + SINGLE - 1) * 100_000
 
 
 def test_groups_and_priorities_are_the_tasks(recorded: Workload, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ impl Context<'_> {
         let own = &self.completions[number as usize];
         // Of its I/Os, those that were complete when it queued each.
         let done: Vec<u32> = task.ios.iter().map(|io| self.done_before(*io, own)).collect();
-        let kept_depth = if self.recorded.open { None } else { self.kept_depth(task, &done, own) };
+        let kept_depth = self.kept_depth(task, &done, own);
         let mut plan = TaskPlan {
             waits_for_any: kept_depth.is_some(),
             thinks_in_turn: !self.recorded.open,
@@ -137,16 +137,18 @@ impl Context<'_> {
     /// The number of I/Os that a task keeps in flight; `None` if it does not.
     ///
     /// It does if it sleeps only while most of its usual I/Os are in flight, but for `LESS_DEEP` of the time. Which of
-    /// them it sleeps for makes no difference then, or it sleeps for all. That some complete together, and it has few
-    /// in flight until it has queued others, does not count: it is not asleep.
+    /// them it sleeps for makes no difference then. That some complete together, and it has few in flight until it has
+    /// queued others, does not count: it is not asleep. One that mostly wakes up with none in flight sends batches.
     fn kept_depth(&self, task: &Task, done: &[u32], own: &Completions) -> Option<u32> {
         // How many I/Os were in flight while it slept, and for how long.
         let mut sleeps: Vec<(u32, u64)> = Vec::new();
+        let mut drained = 0;
         for (index, pair) in done.windows(2).enumerate() {
             if pair[1] > pair[0] {
                 let queued_ns = self.recorded.ios[task.ios[index] as usize].queued_ns;
                 let ended_ns = own.time_ns(pair[0] + 1).unwrap_or(0);
                 sleeps.push((in_flight(done, index), ended_ns.saturating_sub(queued_ns)));
+                drained += usize::from(in_flight(done, index + 1) == 1);
             }
         }
         sleeps.sort_unstable();
@@ -156,6 +158,7 @@ impl Context<'_> {
         let less_deep_ns: u64 = less_deep.map(|(_, slept_ns)| slept_ns).sum();
         let keeps = asleep_ns > 0
             && depth >= 2
+            && 2 * drained <= sleeps.len()
             && done.len() > 2 * depth as usize
             && less_deep_ns as f64 <= LESS_DEEP * asleep_ns as f64;
         keeps.then_some(depth)

@@ -77,8 +77,8 @@ impl RealReplay {
         alone && priority.is_none() && !self.always_asynchronous
     }
 
-    /// Whether all I/Os of a task are.
-    fn is_calls(&self, plan: &TaskPlan) -> bool {
+    /// Whether all I/Os of a task are such calls.
+    fn only_calls(&self, plan: &TaskPlan) -> bool {
         (0..).zip(&plan.ios).all(|(index, io)| self.is_call(plan.is_alone(index), io.priority))
     }
 }
@@ -280,7 +280,7 @@ pub fn run_clone(
     worker.generator.share_signals(&shared.signals());
     let mut asynchronous = job.direct && job.asynchronous() && !job.mode.trims;
     if let (Some(real), Some(replay)) = (&clone.real_replay, &job.replay) {
-        asynchronous = !real.is_calls(&replay.plans[clone.index as usize]);
+        asynchronous = !real.only_calls(&replay.plans[clone.index as usize]);
         if let Some(cursor) = worker.generator.replay() {
             cursor.make_up(MOST_LATE_NS);
         }
@@ -373,12 +373,17 @@ mod tests {
             shares_processors: false,
         };
         let plan = |ios: &[ReplayIo]| TaskPlan { ios: ios.to_vec(), ..TaskPlan::default() };
-        assert!(real.is_calls(&plan(&[io(0, None), io(1, None)])));
-        assert!(!real.is_calls(&plan(&[io(0, None), io(0, None)])));
+        assert!(real.only_calls(&plan(&[io(0, None), io(1, None)])));
+        assert!(!real.only_calls(&plan(&[io(0, None), io(0, None)])));
         // A call cannot say which priority its I/O has.
         let other = Some(OwnPriority { class: 1, level: 4 });
-        assert!(!real.is_calls(&plan(&[io(0, None), io(1, other)])));
+        assert!(!real.only_calls(&plan(&[io(0, None), io(1, other)])));
+        // The first and the last I/O of such a task are calls, and the two between them not.
+        let mixed = plan(&[io(0, None), io(1, None), io(1, None), io(3, None)]);
+        assert!(!real.only_calls(&mixed));
+        let alone = [0, 1, 2, 3].map(|index| real.is_call(mixed.is_alone(index), None));
+        assert_eq!(alone, [true, false, false, true]);
         let real = RealReplay { always_asynchronous: true, ..real };
-        assert!(!real.is_calls(&plan(&[io(0, None), io(1, None)])));
+        assert!(!real.only_calls(&plan(&[io(0, None), io(1, None)])));
     }
 }

@@ -36,7 +36,7 @@ fn a_slow_io_holds_up_batches_and_not_a_task_that_keeps_its_depth() {
     };
     assert!(at_depth_four().plans()[0].waits_for_any);
     assert!(ended_ns(at_depth_four()) < 20_000);
-    // It waits for as many as there are.
+    assert!(!in_batches().plans()[0].waits_for_any);
     assert!(ended_ns(in_batches()) > 50_000);
 }
 
@@ -44,8 +44,10 @@ fn a_slow_io_holds_up_batches_and_not_a_task_that_keeps_its_depth() {
 fn a_task_that_refills_its_depth_keeps_it() {
     let mut recording = Recording::default();
     for number in 0..IOS {
-        // All four complete together, and it takes 10 ns to queue each of the next.
-        recording.read(1, number / DEPTH * 1000 + number % DEPTH * 10, number / DEPTH * 1000 + 900);
+        // Four complete together, the last of each round with the next, and it takes 10 ns to queue each.
+        let round_ns = number / DEPTH * 1000;
+        let last = number % DEPTH == DEPTH - 1;
+        recording.read(1, round_ns + number % DEPTH * 10, round_ns + if last { 1900 } else { 900 });
     }
     assert!(recording.plans()[0].waits_for_any);
 }
@@ -79,11 +81,7 @@ fn a_deep_beginning_is_not_the_usual_depth() {
 
 #[test]
 fn one_at_a_time_needs_no_choice() {
-    let mut recording = Recording::default();
-    for number in 0..IOS {
-        recording.read(1, number * 1000, number * 1000 + 400);
-    }
-    assert!(!recording.plans()[0].waits_for_any);
+    assert!(!Recording::one_at_a_time(IOS).plans()[0].waits_for_any);
 }
 
 #[test]
@@ -93,11 +91,8 @@ fn it_is_told() {
         notes.iter().any(|note| note.contains("whichever"))
     };
     assert!(said(at_depth_four()));
-    let mut one_at_a_time = Recording::default();
-    for number in 0..IOS {
-        one_at_a_time.read(1, number * 1000, number * 1000 + 400);
-    }
-    assert!(!said(one_at_a_time));
+    assert!(!said(in_batches()));
+    assert!(!said(Recording::one_at_a_time(IOS)));
 }
 
 #[test]

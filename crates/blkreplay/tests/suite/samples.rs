@@ -45,6 +45,15 @@ impl Recording {
         self.io(tid, Operation::Read, queued_ns / 1000 * 8, 4096, times);
     }
 
+    /// One task that reads every 1000 ns, for 400 ns each.
+    pub fn one_at_a_time(count: u64) -> Self {
+        let mut recording = Self::default();
+        for number in 0..count {
+            recording.read(1, number * 1000, number * 1000 + 400);
+        }
+        recording
+    }
+
     pub fn fork(&mut self, parent: u32, tid: u32, at_ns: u64) {
         self.event(TaskEventKind::Fork, parent, tid, at_ns);
     }

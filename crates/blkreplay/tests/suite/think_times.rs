@@ -45,11 +45,7 @@ fn the_same_latencies_give_the_same_times() {
 
 #[test]
 fn the_time_of_a_replay_itself_is_taken_off_after_a_completion_only() {
-    let mut recording = Recording::default();
-    for number in 0..3 {
-        recording.read(1, number * 1000, number * 1000 + 400);
-    }
-    let plan = recording.plans().remove(0);
+    let plan = Recording::one_at_a_time(3).plans().remove(0);
     let due = |fixed_ns: u64, ended_ns: u64| {
         let mut cursor = Cursor::new(plan.clone().into(), SharedSignals::owned(0));
         cursor.start(0);
@@ -73,11 +69,7 @@ fn the_time_of_a_replay_itself_is_taken_off_after_a_completion_only() {
 
 #[test]
 fn a_task_on_real_processors_makes_up_for_late_ios() {
-    let mut recording = Recording::default();
-    for number in 0..4 {
-        recording.read(1, number * 1000, number * 1000 + 400);
-    }
-    let plan = recording.plans().remove(0);
+    let plan = Recording::one_at_a_time(4).plans().remove(0);
     assert_eq!(thinks(&plan), [0, 600, 600, 600]);
     // The second I/O comes 250 ns late; all complete at once.
     let dues = |most_late_ns: u64| {
