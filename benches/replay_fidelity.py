@@ -4,7 +4,8 @@
 from their timelines, guests by their own program. On a directory (as root) fio or a program makes the load,
 and ``blklab record`` records it and its replay; as disks drift, that is done ``--rounds`` times, each with a
 recording of its own, and the medians of the changes count. In each round the load runs once more, so a second
-row compares it with itself: so far the disk's own drift takes two runs apart.
+row compares it with itself: so far the disk's own drift takes two runs apart. A third row compares the replay
+with that second run of the load, beside it in time, the two in alternating order: slower drift cancels out.
 
 Figures are those of the block layer, from the queueing of an I/O to its completion. Of fio's loads on a disk
 only the jobs count, and not what starts them.
@@ -63,6 +64,8 @@ class Row:
     scheduler: str
     replay: Changes
     itself: Changes | None = None
+    beside: Changes | None = None
+    """Of the replay against the load as it ran in the same round."""
 
 
 def main() -> None:
@@ -77,16 +80,19 @@ def main() -> None:
         "--rest", type=float, default=3, help="seconds before each run, so that limits of a disk recover"
     )
     options = parser.parse_args()
-    right = rows = right_itself = 0
+    right = rows = right_itself = right_beside = 0
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         for row in _compared(options, Path(folder)):
             right, rows = right + _is_right(row.replay), rows + 1
             sys.stdout.write(f"{row.load:24} {row.scheduler:12} {_told(row.replay)}\n")
-            if row.itself is not None:
+            if row.itself is not None and row.beside is not None:
                 right_itself += _is_right(row.itself)
+                right_beside += _is_right(row.beside)
                 sys.stdout.write(f"{'':24} {'itself':12} {_told(row.itself)}\n")
+                sys.stdout.write(f"{'':24} {'beside':12} {_told(row.beside)}\n")
             sys.stdout.flush()
     itself = "" if is_model(options.target) else f"; of the loads themselves, {right_itself}"
+    itself += "" if is_model(options.target) else f"; of replays against loads beside them, {right_beside}"
     sys.stdout.write(f"{right} of {rows} right{itself}\n")
 
 
@@ -129,7 +135,7 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
     """Medians over the rounds: a replay, the load again, and a recording for the next round."""
     plain = load_without_ramp(load, options.runtime)
     orders = itertools.cycle(itertools.permutations(("replay", "again")))
-    rounds = []
+    rounds: list[dict[str, Changes]] = []
     main_tasks = load not in PROGRAMS
     run = folder / "run"
     with runs_on(options.target, [plain], scheduler, main_tasks=main_tasks) as measured_run:
@@ -142,18 +148,19 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
         with runs_on(
             options.target, list(workloads.values()), scheduler, main_tasks=main_tasks
         ) as measured_run:
-            changes_of = {}
+            found = {}
             for kind in order:
                 time.sleep(options.rest)
-                changes_of[kind] = recorded.changes_to(measured_run(workloads[kind], folder / kind))
-            rounds.append(changes_of)
+                found[kind] = measured_run(workloads[kind], folder / kind)
+            changes_of = {kind: recorded.changes_to(figures) for kind, figures in found.items()}
+            rounds.append({**changes_of, "beside": found["again"].changes_to(found["replay"])})
             time.sleep(options.rest)
             recorded = measured_run(plain, run)
 
     def changes(kind: str) -> Changes:
         return {name: median(of_round[kind][name] for of_round in rounds) for name in _LIMITS}
 
-    return Row(load, scheduler, changes("replay"), changes("again"))
+    return Row(load, scheduler, changes("replay"), changes("again"), changes("beside"))
 
 
 if __name__ == "__main__":

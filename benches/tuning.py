@@ -5,6 +5,7 @@
     python benches/tuning.py false-gains       # candidates without effect, on a noisy device
     python benches/tuning.py false-gains --directory DIRECTORY    # the same on its disk, as root
     python benches/tuning.py coverage          # the stated gain against the gain measured again
+    python benches/tuning.py coverage --directory DIRECTORY --profile my-disk.toml    # on its disk, as root
     python benches/tuning.py speed             # 1,000 trials
 
 Each case has the seed that its number gives; none was left out.
@@ -138,13 +139,16 @@ def false_gains(number: int, directory: str | None, budget: str) -> None:
     _say(f"recommended in {recommended} of {number} tunings of candidates without effect")
 
 
-def coverage(number: int) -> None:
+def coverage(number: int, directory: str | None, profile: str | None, budget: str) -> None:
     """Measures gains again with other seeds and many blocks."""
+    target, budget = (NOISY, "20blocks") if directory is None else (directory, budget)
+    again_blocks = 60 if directory is None else 40
     covered = stated = 0
     for seed in range(number):
-        spec = _spec(NOISY, "reader-beside-writers", seed=seed, runtime="1s", budget="20blocks")
+        spec = _spec(target, "reader-beside-writers", seed=seed, runtime="1s", budget=budget)
+        request = TuningRequest(spec, None if profile is None else f"sim:{profile}", trials=24)
         with Store.opened("sqlite://") as store:
-            found = tune(TuningRequest(spec, None, trials=24), store, Silent())
+            found = tune(request, store, Silent())
             if found.recommendation is None:
                 continue
             (gain,) = found.recommendation.gains
@@ -153,7 +157,8 @@ def coverage(number: int) -> None:
                 update={
                     "seed": derive_seed(seed, "later"),
                     "stopping": "fixed",
-                    "blocks": 60,
+                    "blocks": again_blocks,
+                    "budget_ns": None,
                     "budget_blocks": None,
                 }
             )
@@ -196,14 +201,15 @@ def main() -> int:
     parser.add_argument("what", choices=["regret", "false-gains", "coverage", "speed"])
     parser.add_argument("--part", type=float, default=0.1, help="part of the space that is tried (0.1)")
     parser.add_argument("--number", type=int, default=20, help="tunings (20)")
-    parser.add_argument("--directory", help="of false-gains: a real disk's")
+    parser.add_argument("--directory", help="of false-gains and coverage: a real disk's")
+    parser.add_argument("--profile", help="of coverage there: its model")
     parser.add_argument("--budget", default="30s", help="of each tuning there (30s)")
     parser.add_argument("--trials", type=int, default=1000, help="trials that are timed (1000)")
     options = parser.parse_args()
     measures: dict[str, Callable[[], None]] = {
         "regret": lambda: regret(options.part),
         "false-gains": lambda: false_gains(options.number, options.directory, options.budget),
-        "coverage": lambda: coverage(options.number),
+        "coverage": lambda: coverage(options.number, options.directory, options.profile, options.budget),
         "speed": lambda: speed(options.trials),
     }
     measures[options.what]()
