@@ -44,4 +44,9 @@ def test_a_directory_has_one_file_to_read_and_one_to_write(ext4: Filesystem) -> 
         files = [path for path in ext4.folder.rglob("*") if path.is_file()]
         assert [path.stat().st_size for path in files if "lost+found" not in str(path)] == 2 * [16 << 20]
         assert (ground.measure(FLUSHES, number=0, runtime_us=RUNTIME_US).sync_p50_ns or 0) > 0
+        # Which loads follow depends on what was found: they use the files that are there.
+        inodes = {path.name: path.stat().st_ino for path in files}
+        ground.prepare([READS, DiskLoad("read", 8, 2)], lambda line: pytest.fail(line))
+        assert {path.name: path.stat().st_ino for path in files} == inodes
+        assert ground.measure(DiskLoad("read", 8, 2), number=1, runtime_us=RUNTIME_US).iops > 0
     ext4.assert_untouched()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.linux.scratch.data_files import check_space, lay_out, write_error
+from blklab.linux.scratch.data_files import LaidOutFiles, check_space, write_error
 from blklab.linux.scratch.layout import JobRegions, files_in_directory, regions_in_directory
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_bytes
@@ -27,25 +27,32 @@ class ScratchDirectory:
         self._directory = directory
         self._journal = journal
         self.folder: Path = directory.resolve() / f".blklab-{run_id}"
+        self._files: LaidOutFiles | None = None
 
     def check(self, workloads: Sequence[Workload]) -> None:
         """Checks sizes and free space."""
-        check_space(self._directory, sum(files_in_directory(workloads).values()))
+        check_space(self._directory, sum(self._missing(workloads).values()))
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Lays out the files that all workloads share."""
-        lengths = files_in_directory(workloads)
+        """Lays out the files that all workloads share, as far as they are not there."""
+        lengths = self._missing(workloads)
         total = sum(lengths.values())
         check_space(self._directory, total)
         if self._journal is None:
             raise RuntimeError("a dry run lays out no files")
         if lengths:
             announce(f"laying out {format_bytes(total)} of test files in {self.folder}")
-        try:
-            self._journal.own_directory(self.folder)
-        except OSError as error:
-            raise write_error(self.folder, error) from error
-        lay_out(self.folder, lengths)
+        if self._files is None:
+            try:
+                self._journal.own_directory(self.folder)
+            except OSError as error:
+                raise write_error(self.folder, error) from error
+            self._files = LaidOutFiles(self.folder)
+        self._files.lay_out(lengths)
+
+    def _missing(self, workloads: Sequence[Workload]) -> dict[str, int]:
+        lengths = files_in_directory(workloads)
+        return lengths if self._files is None else self._files.missing(lengths)
 
     def file_lengths(self, workloads: Sequence[Workload]) -> dict[str, int]:
         """Lengths in bytes of the files that the workloads share, by name."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from blklab.linux.disks.loop import create as create_loop
 from blklab.linux.processes.programs import run_program
-from blklab.linux.scratch.data_files import check_space, lay_out, reserve
+from blklab.linux.scratch.data_files import LaidOutFiles, check_space, reserve
 from blklab.linux.scratch.layout import JobRegions, files_in_directory, regions_in_directory
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_bytes
@@ -39,7 +39,7 @@ class ScratchLoopArray:
         self.mount_point = self._scratch / "mount"
         self.folder: Path = self.mount_point / "files"
         self._nodes = [f"/dev/{name}" for name in names]
-        self._laid_out = False
+        self._files = LaidOutFiles(self.folder)
 
     def create(self, journal: Journal) -> list[Disk]:
         """Creates scratch files, loop devices over them, and the mounted file system.
@@ -65,18 +65,20 @@ class ScratchLoopArray:
 
     def check(self, workloads: Sequence[Workload]) -> None:
         """Checks sizes, and free space once the file system exists."""
-        if self.mount_point.is_dir() and not self._laid_out:
-            check_space(self.mount_point, sum(files_in_directory(workloads).values()))
+        if self.mount_point.is_dir():
+            check_space(self.mount_point, sum(self._missing(workloads).values()))
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Lays out the files that all workloads share."""
-        if self._laid_out:
+        """Lays out the files that all workloads share, as far as they are not there."""
+        lengths = self._missing(workloads)
+        if not lengths:
             return
-        lengths = files_in_directory(workloads)
         check_space(self.mount_point, sum(lengths.values()))
         announce(f"laying out {format_bytes(sum(lengths.values()))} of test files in {self.folder}")
-        lay_out(self.folder, lengths)
-        self._laid_out = True
+        self._files.lay_out(lengths)
+
+    def _missing(self, workloads: Sequence[Workload]) -> dict[str, int]:
+        return self._files.missing(files_in_directory(workloads))
 
     def regions(self, workload: Workload) -> list[JobRegions]:
         """Regions in files on the array."""
