@@ -46,7 +46,7 @@ def test_a_directory_has_one_file_to_read_and_one_to_write(ext4: Filesystem) -> 
         assert (ground.measure(FLUSHES, number=0, runtime_us=RUNTIME_US).sync_p50_ns or 0) > 0
         # Which loads follow depends on what was found: they use the files that are there.
         inodes = {path.name: path.stat().st_ino for path in files}
-        ground.prepare([READS, DiskLoad("read", 8, 2)], lambda line: pytest.fail(line))
+        ground.prepare([READS, DiskLoad("read", 8, 2)], pytest.fail)
         assert {path.name: path.stat().st_ino for path in files} == inodes
         assert ground.measure(DiskLoad("read", 8, 2), number=1, runtime_us=RUNTIME_US).iops > 0
     ext4.assert_untouched()
