@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from blklab.errors import RefusedError
+from blklab.execution.calibration.disk.flash.loads import strided
 from blklab.execution.calibration.disk.ground import opened_ground
 from blklab.execution.calibration.disk.loads import FLUSHES, DiskLoad
 from blklab.spec.machines import load_machine
@@ -50,3 +53,12 @@ def test_a_directory_has_one_file_to_read_and_one_to_write(ext4: Filesystem) -> 
         assert {path.name: path.stat().st_ino for path in files} == inodes
         assert ground.measure(DiskLoad("read", 8, 2), number=1, runtime_us=RUNTIME_US).iops > 0
     ext4.assert_untouched()
+
+
+def test_steps_go_to_the_end_of_a_device(disk_folder: Path) -> None:
+    target = parse_target(f"loop:16m,dir={disk_folder}")
+    steps = strided(3 << 20, 16 << 20)
+    assert steps.size_bytes < 16 << 20
+    with opened_ground(target, seed=1, machine=MACHINE) as ground:
+        ground.prepare([steps], lambda _: None)
+        assert ground.measure(steps, number=0, runtime_us=RUNTIME_US).iops > 0

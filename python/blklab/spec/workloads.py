@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from blklab import _core
 from blklab.errors import JobFileError, UnknownNameError
@@ -132,6 +132,8 @@ class Workload(BaseModel):
     """Options that fio honours on hosts and models leave out."""
     notes: list[JobOptionNote] = []
     """Options that mean something else than fio's manual says, on all grounds."""
+    leaves_regions: bool = Field(default=False, exclude=True)
+    """Whether its strided jobs may go on behind their regions, to the end of the device, as fio's do."""
 
     def refuse_host_only(self, who: str, hint: str) -> None:
         """Refuses options that a generator other than fio does not know.

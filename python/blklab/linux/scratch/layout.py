@@ -103,7 +103,7 @@ def regions_on_device(workload: Workload, device_path: str, device_bytes: int) -
             offset = _offset(job, clone, device_bytes)
             size = _size(job, offset, device_bytes if length is None else length, device_bytes)
             region = Region(device_path, starts[key] + offset, size)
-            if job.strided and region.size_bytes < device_bytes:
+            if job.strided and region.size_bytes < device_bytes and not workload.leaves_regions:
                 raise JobFileError(
                     f"job {job.name}: on a device, zonemode=strided visits zones of the whole device",
                     source=workload.source,

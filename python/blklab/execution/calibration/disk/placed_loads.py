@@ -75,7 +75,9 @@ class PlacedLoad:
         if self.pauses is not None:
             options |= {"thinktime": f"{self.pauses.pause_us}us", "thinktime_blocks": self.pauses.after}
         ramp_us = 0 if self.from_rest else max(ramp_us, self.least_ramp_us)
-        return job_of(self, options, ramp_us=ramp_us, runtime_us=runtime_us)
+        made = job_of(self, options, ramp_us=ramp_us, runtime_us=runtime_us)
+        # On a device fio begins again at its end, not at the region's; steps are chosen to suit both.
+        return made if self.steps is None else made.model_copy(update={"leaves_regions": True})
 
 
 def short_size(size_bytes: int) -> str:
