@@ -77,7 +77,7 @@ def within(found: DiskCalibration, truth: Truth) -> dict[str, bool]:
         true = truth.get(figure.key)
         if true is None or figure.key in UNIT_OF_ONES_OWN:
             continue
-        if figure.key == "placement" and truth["parallel"] == 1:
+        if figure.key == "placement" and truth["parallel"] == 1 and true != "batch":
             continue  # one server is any server
         if figure.how == UNDECIDED:
             continue

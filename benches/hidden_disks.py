@@ -46,6 +46,23 @@ def virtual_disk(draw: random.Random) -> Truth:
     }
 
 
+def batched_disk(draw: random.Random) -> Truth:
+    """A virtual disk whose host takes commands in batches."""
+    truth = virtual_disk(draw)
+    read_ns, write_ns = (round(_between(draw, 20_000, 500_000)) for _ in range(2))
+    return truth | {
+        "read_latency": read_ns,
+        "read_command": round(read_ns * draw.uniform(0.05, 0.5)),
+        "write_latency": write_ns,
+        "write_command": round(write_ns * draw.uniform(0.05, 0.5)),
+        "read_rate": round(_between(draw, 5e8, 5e9)),
+        "write_rate": round(_between(draw, 5e8, 5e9)),
+        "parallel": 1,
+        "placement": "batch",
+        "full_duplex": 0,
+    }
+
+
 def limited_disk(draw: random.Random) -> Truth:
     """A virtual disk with a limit of I/Os, of bytes, or both, and bursts of some seconds."""
     truth = virtual_disk(draw) | {
@@ -177,18 +194,19 @@ def seeks_of(truth: Mapping[str, str | int]) -> Truth:
 
 KINDS: dict[str, Callable[[random.Random], Truth]] = {
     "virtual": virtual_disk,
+    "batched": batched_disk,
     "limited": limited_disk,
     "buffered": buffered_disk,
     "flash": flash_disk,
     "hdd": arm_disk,
 }
-"""Sorts of disks; limited and buffered ones are of kind virtual."""
+"""Sorts of disks; batched, limited and buffered ones are of kind virtual."""
 
 
 def drawn_disk(kind: str, seed: int) -> tuple[str, Truth]:
     """A disk of a kind: as in a target after ``sim:``, and its figures."""
     truth = KINDS[kind](random.Random(seed))  # noqa: S311 - not for secrets
-    model = "virtual" if kind in {"limited", "buffered"} else kind
+    model = "virtual" if kind in {"batched", "limited", "buffered"} else kind
     device = ",".join([model, *(f"{key}={value}" for key, value in truth.items())])
     return device, truth | _derived(kind, truth)
 

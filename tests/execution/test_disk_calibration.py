@@ -104,6 +104,22 @@ def test_the_profile_predicts_loads_that_were_not_fitted(found: DiskCalibration)
     assert found.tail_errors()[0] < 0.1
 
 
+def test_batches_of_a_host_are_found(tmp_path: Path) -> None:
+    figures = {
+        "read_latency": 50_000, "read_command": 10_000, "read_rate": 1_300_000_000,
+        "write_latency": 60_000, "write_command": 18_000, "write_rate": 3_000_000_000,
+        "read_spread": 200, "write_spread": 200, "placement": "batch", "queue_depth": 32,
+    }  # fmt: skip
+    target = "sim:virtual," + ",".join(f"{key}={value}" for key, value in figures.items())
+    found = calibration_of(target, tmp_path / "disk.toml", SHORT_NS)
+    by_key = {figure.key: figure for figure in found.figures}
+    assert by_key["placement"].value == "batch"
+    assert by_key["parallel"].how == "one thread takes all that wait"
+    assert float(by_key["read_latency"].value) == pytest.approx(50_000, rel=0.1)
+    assert float(by_key["read_command"].value) == pytest.approx(10_000, rel=0.1)
+    assert found.errors()[0] < 0.03
+
+
 def test_the_profile_is_a_device_and_tells_how_it_was_made(found: DiskCalibration, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(profile_text(found, name="mine"))

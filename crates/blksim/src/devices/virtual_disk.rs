@@ -6,6 +6,8 @@
 //!   rate of its direction. Both directions share it, or each has its own.
 //! * Then one of `parallel` servers takes the command for its latency, a median with a lognormal spread.
 //!   It goes to the first server that is free, or to one drawn at random, as data lie on the dies of flash.
+//! * Or a thread of the host takes commands in batches, as hypervisors do: a command wakes it, and after the
+//!   latency it takes all that have come, each for its time on the link.
 //! * A write ends only when the write buffer has room for it. The buffer empties at a rate of its own; one with
 //!   a cache of fast cells behind it counts as a larger one. Neither link nor servers wait for it, nor do reads.
 //! * A flush begins when the writes before it have ended.
@@ -26,7 +28,7 @@ pub const SUMMARY: &str =
     "virtual disk: latencies with a spread, parallel servers, a shared link, limits with bursts";
 
 const S: u64 = 1_000_000_000;
-const PLACEMENTS: &[&str] = &["any", "random"];
+const PLACEMENTS: &[&str] = &["any", "random", "batch"];
 
 pub const PARAMETERS: &[Param] = &[
     Param::new("capacity", Unit::Bytes, 64 << 30, (1 << 20, 1 << 56), "size"),
@@ -57,7 +59,7 @@ pub const PARAMETERS: &[Param] = &[
         "placement",
         PLACEMENTS,
         0,
-        "the server of a command: any that is free, or one drawn at random",
+        "the server of a command: any that is free, one drawn at random, or one for all in batches",
     ),
     Param::new("read_command", Unit::Nanoseconds, 0, (0, S), "time of the link for each read"),
     Param::new("write_command", Unit::Nanoseconds, 0, (0, S), "time of the link for each write"),
@@ -158,6 +160,8 @@ pub struct VirtualDisk {
     write: Service,
     flush_ns: u64,
     servers: Servers,
+    /// In place of the servers.
+    batches: Option<Batches>,
     /// When the link of reads and that of writes are free; the first is both if they share one.
     link_free_ns: [u64; 2],
     full_duplex: bool,
@@ -202,6 +206,7 @@ impl VirtualDisk {
             },
             flush_ns: get("flush"),
             servers: Servers::new(get("parallel") as usize, values.word("placement")),
+            batches: (values.word("placement") == "batch").then(Batches::default),
             link_free_ns: [0; 2],
             full_duplex: values.flag("full_duplex"),
             ios: TokenBucket::new(get("io_limit"), get("io_burst")),
@@ -229,12 +234,17 @@ impl VirtualDisk {
         };
         let admitted_ns = self.admitted_ns(now_ns, bytes);
         let service = if writes { &self.write } else { &self.read };
-        let link_free_ns = &mut self.link_free_ns[usize::from(writes && self.full_duplex)];
         let transfer_ns = u128::from(bytes) * u128::from(S) / u128::from(service.rate);
-        *link_free_ns = (*link_free_ns).max(admitted_ns) + service.command_ns + transfer_ns as u64;
-        let ready_ns = *link_free_ns;
-        let work_ns = service.draw_ns(&mut self.stream);
-        let mut done_ns = self.servers.serve(ready_ns, work_ns, &mut self.stream);
+        let link_ns = service.command_ns + transfer_ns as u64;
+        let mut done_ns = if let Some(batches) = &mut self.batches {
+            batches.serve(admitted_ns, link_ns, || service.draw_ns(&mut self.stream))
+        } else {
+            let link_free_ns = &mut self.link_free_ns[usize::from(writes && self.full_duplex)];
+            *link_free_ns = (*link_free_ns).max(admitted_ns) + link_ns;
+            let ready_ns = *link_free_ns;
+            let work_ns = service.draw_ns(&mut self.stream);
+            self.servers.serve(ready_ns, work_ns, &mut self.stream)
+        };
         if writes {
             if let Some(room) = &mut self.write_buffer {
                 done_ns = done_ns.max(room.take(now_ns, bytes));
@@ -308,6 +318,28 @@ impl Servers {
     }
 }
 
+/// A thread of the host that a command wakes. After a latency it takes all commands that have come, one after
+/// the other; those that come later wait until it is done with these.
+#[derive(Clone, Debug, Default)]
+struct Batches {
+    /// Until then commands join the last batch.
+    open_until_ns: u64,
+    /// The end of the last batch, as far as it is known.
+    end_ns: u64,
+}
+
+impl Batches {
+    /// The end of a command that comes at a moment and takes some time of its own; commands come in order.
+    fn serve(&mut self, moment_ns: u64, own_ns: u64, latency_ns: impl FnOnce() -> u64) -> u64 {
+        if self.end_ns == 0 || moment_ns > self.open_until_ns {
+            self.open_until_ns = self.end_ns.max(moment_ns) + latency_ns();
+            self.end_ns = self.open_until_ns;
+        }
+        self.end_ns += own_ns;
+        self.end_ns
+    }
+}
+
 /// A limit with a burst: tokens come at a rate, and an idle bucket fills up to the burst.
 #[derive(Clone, Debug)]
 struct TokenBucket {
@@ -375,6 +407,30 @@ mod tests {
         let ends_us: Vec<u64> =
             ends_ns(&disk, &[(Read, 4); 4]).iter().map(|end_ns| end_ns / 1000).collect();
         assert_eq!(ends_us, [100, 100, 200, 200]);
+    }
+
+    #[test]
+    fn commands_that_wait_for_the_host_are_a_batch_with_one_latency() {
+        let disk = [
+            ("read_latency", "50us"),
+            ("read_command", "10us"),
+            ("read_rate", "1t"),
+            ("placement", "batch"),
+        ];
+        let ends_us: Vec<u64> =
+            ends_ns(&disk, &[(Read, 4); 3]).iter().map(|end_ns| end_ns / 1000).collect();
+        assert_eq!(ends_us, [60, 70, 80]);
+        let mut runner = Runner::new(build("virtual", &disk, "test", 1).unwrap());
+        let mut done = Vec::new();
+        // The second still joins the first, the others have missed it.
+        for (id, moment_us) in [(0, 0), (1, 49), (2, 52), (3, 100)] {
+            let read = Command { id, operation: Read, sector: 0, nr_sectors: 8 };
+            runner.advance(1000 * moment_us, &mut done);
+            runner.submit(1000 * moment_us, read);
+        }
+        runner.advance(u64::MAX / 2, &mut done);
+        let ends_us: Vec<u64> = done.iter().map(|(end_ns, _)| end_ns / 1000).collect();
+        assert_eq!(ends_us, [60, 70, 130, 140]);
     }
 
     #[test]

@@ -247,7 +247,8 @@ def _intervals(fit: Fit) -> dict[str, tuple[int | None, int | None, str]]:
             key = f"{name.split('.')[0]}_{key}"
         if name == "parallel":
             low, high = fit.parallel_interval
-            found[key] = (low, high, "fitted")
+            batches = (None, None, "one thread takes all that wait")
+            found[key] = batches if fit.disk.in_batches else (low, high, "fitted")
         elif deviation > _UNIDENTIFIED * prior:
             found[key] = (None, None, "not identified by the loads")
         elif layout.is_log(name):

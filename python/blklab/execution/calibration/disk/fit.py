@@ -104,7 +104,7 @@ def fitted(
         ):
             undecided.add("placement")
         best = starts[0]
-        if writes:
+        if writes and not best.in_batches:
             ways = [replace(best, full_duplex=both) for both in (True, False)]
             misfits = [_misfit(problem(way, rows, _FIRST_MODEL_ERROR, COARSE_IOS)) for way in ways]
             best = ways[misfits.index(min(misfits))]
@@ -128,7 +128,7 @@ def _misfit(problem: Problem) -> float:
 
 
 def _with_whole_servers(disk: VirtualDisk) -> VirtualDisk:
-    return replace(disk, parallel=float(max(1, round(disk.parallel))))
+    return replace(disk, parallel=1.0 if disk.in_batches else float(max(1, round(disk.parallel))))
 
 
 def _excess(problem: Problem, vector: Floats, found: Mapping[Row, Observation]) -> float:
@@ -185,6 +185,8 @@ def _parallel_interval(
     Below the right number queues form, above it they vanish, so a derivative says little: each number is
     tried.
     """
+    if problem.like.in_batches:
+        return 1, 1
     vector = problem.start
     index = problem.layout.names.index("parallel")
     others = [number for number in range(len(vector)) if number != index]

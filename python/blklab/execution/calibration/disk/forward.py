@@ -46,7 +46,7 @@ class Forward:
     ) -> Floats:
         """The logarithms of the rows' numbers."""
         whole = round(disk.parallel)
-        if disk.parallel >= _INTERPOLATED_PARALLEL or abs(disk.parallel - whole) < 1e-6:
+        if disk.in_batches or disk.parallel >= _INTERPOLATED_PARALLEL or abs(disk.parallel - whole) < 1e-6:
             return self._rows(disk, rows, seed=seed, ios=ios)
         low = int(disk.parallel)
         weight = np.log(disk.parallel / low) / np.log((low + 1) / low)
@@ -110,8 +110,9 @@ def most_rate(disk: VirtualDisk, load: DiskLoad) -> float:
     services = [disk.read, disk.write] if load.direction == "mixed" else [disk.service(load.direction)]
     link_ns = min(service.command_ns + load.block_kib * service.kib_ns for service in services)
     # Two directions may use a link each.
-    link_ns /= len(services)
-    server_ns = min(service.latency_ns for service in services) / min(load.depth, disk.parallel)
+    link_ns /= 1 if disk.in_batches else len(services)
+    most_at_once = load.depth if disk.in_batches else min(load.depth, disk.parallel)
+    server_ns = min(service.latency_ns for service in services) / most_at_once
     return 1e9 / max(link_ns, server_ns)
 
 

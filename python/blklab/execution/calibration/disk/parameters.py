@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from blklab.execution.calibration.disk.loads import DiskLoad
 
 Floats = NDArray[np.float64]
-Placement = Literal["any", "random"]
+Placement = Literal["any", "random", "batch"]
 
 KIND = "virtual"
 MOST_RATE = 1 << 44
@@ -66,6 +66,11 @@ class VirtualDisk:
     full_duplex: bool
     flush_ns: float
 
+    @property
+    def in_batches(self) -> bool:
+        """Whether a thread of the host takes commands in batches, so that it has no servers."""
+        return self.placement == "batch"
+
     def parameters(self, load: DiskLoad | None = None) -> dict[str, int | str]:
         """The profile's keys and values.
 
@@ -73,13 +78,13 @@ class VirtualDisk:
             load: Leave out what does not affect this load; None for all.
         """
         found: dict[str, int | str] = {
-            "parallel": min(max(1, round(self.parallel)), MOST_PARALLEL),
+            "parallel": 1 if self.in_batches else min(max(1, round(self.parallel)), MOST_PARALLEL),
             "placement": self.placement,
         }
         directions = ("read", "write") if load is None or load.direction == "mixed" else (load.direction,)
         for direction in directions:
             found |= self.service(direction).parameters(direction)
-        if len(directions) > 1:
+        if len(directions) > 1 and not self.in_batches:
             found["full_duplex"] = int(self.full_duplex)
         if load is None or load.syncs:
             found["flush"] = round(self.flush_ns)

@@ -22,6 +22,7 @@ _HOST_NS = 4_000
 _Z95 = 1.645
 _UNLIMITED = 0.85
 """Of the rate at which nothing queues: from here on the depth itself may be the limit."""
+_SMALLEST_KIB = 4
 _SMALL, _LARGE = 0.05, 0.9
 """Parts of the time of a saturated disk that the link may take for a command."""
 
@@ -29,7 +30,7 @@ _SMALL, _LARGE = 0.05, 0.9
 def starting_disks(
     found: Mapping[Row, Observation], loads: Sequence[DiskLoad], *, writes: bool
 ) -> list[VirtualDisk]:
-    """Disks to begin with: limited by their servers or by their link, with commands placed in either way."""
+    """Disks to begin with: limited by servers of either placement or by the link, or with batches."""
     read = _service(found, loads, "read")
     write = _service(found, loads, "write") if writes else read
     flush_ns = _flush_ns(found, loads)
@@ -46,7 +47,16 @@ def starting_disks(
     """Servers at work."""
     limited = busy < _UNLIMITED * deepest
     placements: tuple[Placement, ...] = ("any", "random")
-    disks = []
+    disks = [
+        VirtualDisk(
+            read=_in_batches(read, found, loads, "read"),
+            write=_in_batches(write, found, loads, "write" if writes else "read"),
+            parallel=1.0,
+            placement="batch",
+            full_duplex=False,
+            flush_ns=flush_ns,
+        )
+    ]
     for placement in placements:
         by_servers = max(1.0, busy) if limited else 4.0 * deepest
         if placement == "random" and limited:
@@ -110,6 +120,28 @@ def _with_command(service: Service, command_ns: float) -> Service:
     command_ns = min(command_ns, 0.5 * service.latency_ns)
     return Service(
         latency_ns=service.latency_ns - command_ns / 2,
+        spread=service.spread,
+        command_ns=command_ns,
+        kib_ns=service.kib_ns,
+    )
+
+
+def _in_batches(
+    service: Service, found: Mapping[Row, Observation], loads: Sequence[DiskLoad], direction: str
+) -> Service:
+    """From small I/Os by depth: as many as are under way take a latency once, and a time each."""
+    small = [
+        load
+        for load in loads
+        if load.direction == direction and load.block_kib == _SMALLEST_KIB and not load.syncs
+    ]
+    depths = np.array([load.depth for load in small], dtype=float)
+    batch_ns = np.array([1e9 * load.depth / math.exp(found[load, "iops"].log) for load in small])
+    each_ns, latency_ns = np.polyfit(depths, batch_ns, 1, w=1 / batch_ns)
+    least_ns = float(np.min(batch_ns))
+    command_ns = min(max(float(each_ns) - _SMALLEST_KIB * service.kib_ns, 0.0), 0.5 * least_ns)
+    return Service(
+        latency_ns=max(float(latency_ns) - _HOST_NS, 0.2 * least_ns),
         spread=service.spread,
         command_ns=command_ns,
         kib_ns=service.kib_ns,
