@@ -14,7 +14,7 @@ import pytest
 
 from blklab.errors import BlklabError
 from blklab.guests.kernels import store
-from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.kernel_build import EXACT_CLOCK, PROCESSOR_TIME, KernelBuild
 from waiting import PATIENCE_SECONDS, wait_until
 
 KEPT = {
@@ -45,7 +45,7 @@ def first_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled("first_process.c", tmp_path_factory)
 
 
-@pytest.fixture(params=["stock", "linux-6.12", "linux-7.3"])
+@pytest.fixture(params=["stock", "linux-6.12", "linux-7.2", "linux-7.3"])
 def any_kernel(request: pytest.FixtureRequest) -> KernelBuild:
     """The stock kernel, and later ones where they were built."""
     try:
@@ -130,6 +130,10 @@ def running_in_group(group: int) -> list[int]:
             if int(of_group) == group and state not in "ZX":
                 found.append(int(process.name))
     return found
+
+
+def test_every_release_has_the_clock_and_the_costs(any_kernel: KernelBuild) -> None:
+    assert {EXACT_CLOCK, PROCESSOR_TIME} <= set(any_kernel.instruments), any_kernel.lacks
 
 
 def test_a_child_has_the_pages_of_its_parent(

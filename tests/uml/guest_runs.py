@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from blklab.backends.protocol import Session, SessionOptions
+from blklab.backends.sim import BACKEND as SIMULATOR
 from blklab.backends.uml import BACKEND
 from blklab.backends.uml_session import UmlSession
 from blklab.guests.recorded_ios import RecordedIo
 from blklab.records.samples import DirectionSample, RunSample
 from blklab.spec.guest import GuestOptions
+from blklab.spec.machines import Machine
 from blklab.spec.plan import Cell, CellKey
-from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 from blklab.spec.targets import parse_target
 from blklab.spec.workloads import parse_workload
 
@@ -25,6 +27,7 @@ def measure(
     queue: Mapping[str, str] | None = None,
     cgroups: Mapping[str, Mapping[str, str]] | None = None,
     guest: GuestOptions | None = None,
+    machine: Machine | None = None,
     seed: int = 1,
     precondition: bool = False,
 ) -> RunSample:
@@ -35,10 +38,21 @@ def measure(
         cgroups={name: dict(settings) for name, settings in (cgroups or {}).items()},
         kernels=(parse_scheduler_choice(scheduler).kernel,),
         guest=guest or GuestOptions(),
+        machine=machine,
         precondition=precondition,
         arrangement="fixed",
     )
     with _session(target, jobs, scheduler, options, seed) as (session, cell):
+        sample = session.run(cell)
+    assert sample.status == "ok", sample.error
+    return sample
+
+
+def simulate(target: str, jobs: str, scheduler: str, machine: Machine | None = None) -> RunSample:
+    """The same run as of `measure` in the simulator; the target has no scheme."""
+    options = SessionOptions(run_id="test", arrangement="fixed", machine=machine)
+    cell = _cell(jobs, parse_scheduler_choice(scheduler), 1)
+    with SIMULATOR.open(parse_target(f"sim:{target}"), options) as session:
         sample = session.run(cell)
     assert sample.status == "ok", sample.error
     return sample
@@ -56,12 +70,16 @@ def record(target: str, jobs: str, scheduler: str) -> tuple[RunSample, list[Reco
 def _session(
     target: str, jobs: str, scheduler: str, options: SessionOptions, seed: int
 ) -> Iterator[tuple[Session, Cell]]:
-    choice = parse_scheduler_choice(scheduler)
+    cell = _cell(jobs, parse_scheduler_choice(scheduler), seed)
+    with BACKEND.open(parse_target(target), options) as session:
+        session.check([cell.scheduler], [cell.workload])
+        yield session, cell
+
+
+def _cell(jobs: str, choice: SchedulerChoice, seed: int) -> Cell:
     workload = parse_workload(jobs, name="jobs", source="jobs.fio")
     key = CellKey(block=0, sequence=0, position=0, workload="jobs", scheduler=choice.label, seed=seed)
-    with BACKEND.open(parse_target(target), options) as session:
-        session.check([choice], [workload])
-        yield session, Cell(key, choice, workload)
+    return Cell(key, choice, workload)
 
 
 def only(sample: RunSample) -> DirectionSample:

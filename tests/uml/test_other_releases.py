@@ -6,11 +6,12 @@ import pytest
 
 from blklab.errors import RequirementError
 from blklab.guests.kernels.building import BuildRequest, build
-from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.kernel_build import EXACT_CLOCK, PROCESSOR_TIME, KernelBuild
 from blklab.records.samples import RunSample
 from blklab.shipped import guest_program
+from blklab.spec.machines import Machine, load_machine
 
-from .guest_runs import measure, only
+from .guest_runs import measure, only, simulate
 
 pytestmark = pytest.mark.slow
 
@@ -20,6 +21,7 @@ READER_AND_WRITER = (
     "[global]\nbs=4k\nioengine=libaio\ndirect=1\nruntime=50ms\ntime_based\nsize=1g\n"
     "[reader]\nrw=randread\niodepth=1\n[writer]\nrw=randwrite\niodepth=64\n"
 )
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -34,7 +36,43 @@ def release(request: pytest.FixtureRequest) -> KernelBuild:
     return kernel
 
 
-@pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "kyber", "bfq"])
+@pytest.fixture(scope="module")
+def one_processor() -> Machine:
+    return load_machine("ordinary").on_one_processor()
+
+
+def ios(sample: RunSample) -> int:
+    return sum(direction.ios for job in sample.jobs for direction in job.directions)
+
+
+def test_the_instruments_of_every_release_are_built_in(release: KernelBuild) -> None:
+    assert {EXACT_CLOCK, PROCESSOR_TIME, "set-ptes"} <= set(release.instruments), release.lacks
+
+
+def test_it_pays_for_its_scheduler_as_the_simulated_release_does(
+    release: KernelBuild, one_processor: Machine
+) -> None:
+    target = f"nvme-tlc,kernel={release.version.rpartition('.')[0]}"
+    paid = {}
+    for name in SCHEDULERS:
+        sample = measure("uml:nvme-tlc", READER, f"{name}@{release.name}", machine=one_processor)
+        paid[name] = ios(sample)
+        assert paid[name] == pytest.approx(ios(simulate(target, READER, name, one_processor)), rel=0.01)
+    assert paid["none"] > 1.5 * paid["mq-deadline"] > 1.5 * paid["bfq"]
+    free = {name: ios(measure("uml:nvme-tlc", READER, f"{name}@{release.name}")) for name in ("none", "bfq")}
+    assert free["none"] == free["bfq"] > paid["none"]
+
+
+def test_the_same_costs_give_the_same_bits(release: KernelBuild, one_processor: Machine) -> None:
+    for disk in ("uml:ssd-sata", "uml:nvme-tlc"):
+        first, second = (
+            measure(disk, READER_AND_WRITER, f"bfq@{release.name}", machine=one_processor) for _ in range(2)
+        )
+        assert first.jobs == second.jobs
+        assert first.engine["processors"] == second.engine["processors"]
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("depth", [32, 57, 64, 256, 1023])
 def test_a_disk_of_any_depth_is_exact(release: KernelBuild, depth: int, scheduler: str) -> None:
     """From 57 commands on, the program's ring has four pages, which the unmended kernel maps wrongly."""
