@@ -14,11 +14,19 @@ from blklab.execution.calibration.disk.arm import has_arm
 from blklab.execution.calibration.disk.calibrate import calibrated
 from blklab.execution.calibration.disk.document import UNDECIDED, DiskCalibration
 from blklab.execution.calibration.disk.drift import drift_of
-from blklab.execution.calibration.disk.ground import Measurement, SessionGround, opened_ground, quantile_ns
+from blklab.execution.calibration.disk.forward import Forward
+from blklab.execution.calibration.disk.ground import (
+    DiskFacts,
+    Measurement,
+    SessionGround,
+    opened_ground,
+    quantile_ns,
+)
 from blklab.execution.calibration.disk.loads import (
     ARM_PROBES,
     HOLDOUTS,
     REFERENCE,
+    SINGLE_WRITES,
     DiskLoad,
     Load,
     fitted_loads,
@@ -26,6 +34,7 @@ from blklab.execution.calibration.disk.loads import (
 )
 from blklab.execution.calibration.disk.observations import observations
 from blklab.execution.calibration.disk.order import Order
+from blklab.execution.calibration.disk.parameters import Service, VirtualDisk
 from blklab.execution.calibration.disk.profile_file import profile_text
 from blklab.execution.calibration.disk.saved import (
     SavedMeasurements,
@@ -118,6 +127,16 @@ def test_batches_of_a_host_are_found(tmp_path: Path) -> None:
     assert float(by_key["read_latency"].value) == pytest.approx(50_000, rel=0.1)
     assert float(by_key["read_command"].value) == pytest.approx(10_000, rel=0.1)
     assert found.errors()[0] < 0.03
+
+
+def test_the_search_may_try_a_disk_that_is_far_too_slow() -> None:
+    queues = HardwareQueues(number=1, depth=32, max_sectors_kb=1280, volatile_cache=True)
+    facts = DiskFacts("a disk", "", 1 << 30, 1 << 30, writable=True, queues=queues, rotational=False)
+    slow = Service(latency_ns=1e9, spread=0.0, command_ns=0.0, kib_ns=1.0)
+    disk = VirtualDisk(slow, slow, parallel=1.0, placement="any", full_duplex=True, flush_ns=0.0)
+    forward = Forward(facts, MACHINE, {SINGLE_WRITES: 1e6})
+    (log_iops,) = forward.predicted(disk, [(SINGLE_WRITES, "iops")])
+    assert math.exp(log_iops) == pytest.approx(1, rel=0.2)
 
 
 def test_the_profile_is_a_device_and_tells_how_it_was_made(found: DiskCalibration, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from blklab.execution.calibration.disk.ground import DiskFacts, measurement_of
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Quantity, Row, logs_of
 from blklab.execution.calibration.disk.parameters import KIND, Floats, VirtualDisk
+from blklab.records.samples import JobSample
 from blklab.simulator.request import SimulationRequest
 from blklab.simulator.simulation import simulate_many
 from blklab.spec.machines import Machine
@@ -26,6 +27,7 @@ _INTERPOLATED_PARALLEL = 64
 """Below it the number of servers is searched between whole numbers."""
 _RAMP_DIVISOR = 8
 _LEAST_RUNTIME_US = 1000
+_LONGER, _MOST_LONGER = 32, 32**3
 _MOST_EXCESS = 3
 """A disk that is so many times faster than the measured one is simulated for less time."""
 _MOST_SPACE_BYTES = 1 << 30
@@ -85,9 +87,20 @@ class Forward:
         """The loads' numbers on devices, each simulated for so many seconds."""
         keys = {load: (device, load.name, seed, length_s) for load, (device, length_s) in devices.items()}
         missing = [load for load, key in keys.items() if key not in self._known]
-        requests = [self._request(load, *devices[load], seed) for load in missing]
-        for load, result in zip(missing, simulate_many(requests), strict=True):
-            self._known[keys[load]] = logs_of(measurement_of(load, result.jobs))
+        longer = 1
+        while missing:
+            requests = [
+                self._request(load, device, longer * length_s, seed)
+                for load, (device, length_s) in ((load, devices[load]) for load in missing)
+            ]
+            without = []
+            for load, result in zip(missing, simulate_many(requests), strict=True):
+                if longer < _MOST_LONGER and not _completes(result.jobs):
+                    without.append(load)
+                else:
+                    self._known[keys[load]] = logs_of(measurement_of(load, result.jobs))
+            # The search may try disks that are far slower than the measured one.
+            missing, longer = without, longer * _LONGER
         return {load: self._known[key] for load, key in keys.items()}
 
     def _request(self, load: DiskLoad, device: str, length_s: float, seed: int) -> SimulationRequest:
@@ -103,6 +116,11 @@ class Forward:
 
     def _length_s(self, disk: VirtualDisk, load: DiskLoad, ios: int) -> float:
         return ios / max(self.rates[load], most_rate(disk, load) / _MOST_EXCESS)
+
+
+def _completes(jobs: Sequence[JobSample]) -> bool:
+    """Whether a run has I/Os to count."""
+    return any(entry.ios for job in jobs for entry in job.directions if entry.direction != "sync")
 
 
 def most_rate(disk: VirtualDisk, load: DiskLoad) -> float:
