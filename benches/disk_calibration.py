@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Calibrates modelled disks whose figures are drawn at random, and compares what is found with the truth.
 
-    python benches/disk_calibration.py --kind hdd --disks 12 --seed 1 --order
+    python benches/disk_calibration.py --kind all --disks 12 --seed 1 --order
 
 Each disk is measured in the simulator like an unknown one. Printed for each: the figures
-outside their 95 % intervals, the errors on loads that were not fitted, and the ratio of the nearest shipped
-profile's error to them. The last line sums up; --also names devices of other kinds, which are not in it.
+outside their 95 % intervals (truth, both ends, value), the errors on loads that were not fitted, and the
+ratio of the nearest shipped profile's error to them. The last lines sum up, with --kind all for each kind
+too; --also names devices of other kinds, which are not in it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from hidden_disks import KINDS, Truth, drawn_disk
+from hidden_disks import ALL, KINDS, Truth, drawn_disks
 from scheduler_order import Order, order_of
 
 from blklab.execution.calibration.disk.calibrate import calibrated
@@ -99,19 +100,25 @@ class Sums:
     tails: list[float] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
     order: Order = field(default_factory=Order)
+    disks: int = 0
     wrong_kinds: int = 0
 
-    def add(self, found: DiskCalibration, inside: dict[str, bool], kind: str) -> None:
-        """Adds a disk, with the figures that `within` has checked."""
+    def add(self, found: DiskCalibration, inside: dict[str, bool], order: Order, kind: str) -> None:
+        """Adds a disk, with the figures that `within` has checked and the schedulers' order."""
         self.states += [inside[key] for key in inside if key not in WORDS]
         self.errors += [load.rate_error for load in found.loads if not load.fitted]
         self.tails += [load.tail_error for load in found.loads if not load.fitted]
         self.ratios.append(ratio_of(found))
+        self.order.decided += order.decided
+        self.order.right += order.right
+        self.disks += 1
         self.wrong_kinds += found.kind != (kind if kind in {"hdd", "flash"} else "virtual")
 
-    def line(self) -> dict[str, float | int]:
+    def line(self, kind: str) -> dict[str, float | int | str]:
         """The sums for people and programs."""
         return {
+            "kind": kind,
+            "disks": self.disks,
             "within_intervals": round(sum(self.states) / len(self.states), 4),
             "figures": len(self.states),
             "rate_error_median": round(median(self.errors), 4),
@@ -132,49 +139,64 @@ def ratio_of(found: DiskCalibration) -> float:
     return found.nearest.rate_error_median / max(1e-4, own)
 
 
+def outside(
+    found: DiskCalibration, truth: Truth, inside: dict[str, bool]
+) -> dict[str, list[int | str | None]]:
+    """For each figure that misses: the truth, the interval's ends, and the value."""
+    figures = {figure.key: figure for figure in [*found.figures, *found.derived]}
+    return {
+        key: [truth[key], figures[key].low, figures[key].high, figures[key].value]
+        for key, state in inside.items()
+        if not state
+    }
+
+
 def main() -> int:
     """Prints a line for each disk, and the sums."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kind", choices=[*KINDS], default="virtual")
+    parser.add_argument("--kind", choices=[*KINDS, ALL], default="virtual")
     parser.add_argument("--disks", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--budget", type=float, default=600.0, metavar="SECONDS")
     parser.add_argument("--order", action="store_true", help="compare the order of schedulers too")
     parser.add_argument("--also", nargs="*", default=[], metavar="DEVICE")
+    parser.add_argument("--profiles", type=Path, metavar="FOLDER", help="keep the profiles there")
     arguments = parser.parse_args()
-    sums = Sums()
-    disks = [drawn_disk(arguments.kind, 1000 * arguments.seed + number) for number in range(arguments.disks)]
-    for device, truth in [*disks, *((device, Truth()) for device in arguments.also)]:
+    sums: dict[str, Sums] = {}
+    drawn = drawn_disks(arguments.kind, arguments.disks, arguments.seed)
+    others: list[tuple[str, str, Truth]] = [("also", device, {}) for device in arguments.also]
+    for number, (kind, device, truth) in enumerate([*drawn, *others]):
         begun = time.monotonic()
         found = calibration_of(f"sim:{device}", arguments.seed, arguments.budget)
         took_s = time.monotonic() - begun
         order = Order()
-        if arguments.order:
-            with tempfile.TemporaryDirectory() as folder:
-                profile = Path(folder) / "profile.toml"
-                profile.write_text(profile_text(found, name="profile"))
+        with tempfile.TemporaryDirectory() as folder:
+            profile = (arguments.profiles or Path(folder)) / f"{arguments.seed}-{number}-{kind}.toml"
+            profile.write_text(profile_text(found, name=profile.stem))
+            if arguments.order:
                 order = order_of(device, str(profile))
         inside = within(found, truth)
         if truth:
-            sums.add(found, inside, arguments.kind)
-            sums.order.decided += order.decided
-            sums.order.right += order.right
+            for sort in {kind, arguments.kind}:
+                sums.setdefault(sort, Sums()).add(found, inside, order, kind)
         line = {
             "device": device,
+            "drawn": kind,
             "kind": found.kind,
-            "outside": [key for key, state in inside.items() if not state],
+            "outside": outside(found, truth, inside),
             "figures": len(inside),
             "rate_errors": [round(part, 4) for part in found.errors()],
             "p99_errors": [round(part, 4) for part in found.tail_errors()],
             "nearest": found.nearest.profile,
             "nearest_ratio": round(ratio_of(found), 1),
             "model_error": round(found.model_error, 4),
+            "remarks": found.all_remarks,
             "pairs": [order.decided, order.right],
             "took_s": round(took_s, 1),
         }
         print(json.dumps(line), flush=True)  # noqa: T201 - a program's output
-    if sums.states:
-        print(json.dumps(sums.line()))  # noqa: T201 - a program's output
+    for sort in sorted(sums, key=lambda sort: sort == arguments.kind):
+        print(json.dumps(sums[sort].line(sort)))  # noqa: T201 - a program's output
     return 0
 
 

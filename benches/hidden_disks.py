@@ -202,6 +202,17 @@ KINDS: dict[str, Callable[[random.Random], Truth]] = {
 }
 """Sorts of disks; batched, limited and buffered ones are of kind virtual."""
 
+_IN_TURN = ("flash", "hdd", "virtual", "limited", "buffered")
+ALL = "all"
+"""All sorts in turn, those with the most figures first."""
+
+
+def drawn_disks(kind: str, number: int, seed: int) -> list[tuple[str, str, Truth]]:
+    """So many disks of a kind, or of all: the kind of each, the disk as in a target, and its figures."""
+    kinds = _IN_TURN if kind == ALL else (kind,)
+    each = [(kinds[index % len(kinds)], 1000 * seed + index) for index in range(number)]
+    return [(one, *drawn_disk(one, drawn)) for one, drawn in each]
+
 
 def drawn_disk(kind: str, seed: int) -> tuple[str, Truth]:
     """A disk of a kind: as in a target after ``sim:``, and its figures."""

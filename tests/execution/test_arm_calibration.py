@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,16 @@ import numpy as np
 import pytest
 
 from blklab.errors import RequirementError
+from blklab.execution.calibration.disk.fit import TWO_SIDED
 from blklab.execution.calibration.disk.ground import Measurement, SessionGround, opened_ground
 from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
-from blklab.execution.calibration.disk.hdd.closed_form import Designed, closed_form, place_error
+from blklab.execution.calibration.disk.hdd.closed_form import (
+    Designed,
+    closed_form,
+    jump_distances,
+    place_error,
+)
+from blklab.execution.calibration.disk.hdd.curves import likely_seeks_ns, with_best_curve
 from blklab.execution.calibration.disk.hdd.figures import ArmDisk, Memory, SeekCurve
 from blklab.execution.calibration.disk.hdd.loads import (
     JUMPS,
@@ -23,7 +31,7 @@ from blklab.execution.calibration.disk.hdd.loads import (
     jumps,
     turns,
 )
-from blklab.execution.calibration.disk.hdd.mechanics import revolution, with_best_curve
+from blklab.execution.calibration.disk.hdd.mechanics import revolution
 from blklab.execution.calibration.disk.hdd.memory import segment_sectors, segments
 from blklab.execution.calibration.disk.hdd.observed import Row, error_of
 from blklab.execution.calibration.disk.loads import ARM_PROBES, Load
@@ -165,8 +173,35 @@ def test_no_curve_is_quicker_than_a_switch_of_tracks() -> None:
     design = Designed(jumps=jumps(disk.capacity_bytes), in_order=[], again=[])
     seeks = np.linspace(3e5, 6e6, len(design.jumps))
     best, tried = with_best_curve(disk, design, seeks, np.full(len(seeks), 1e4))
-    for curve in (best.curve, *(one for _, one in tried)):
+    for curve in (best.curve, *(one.curve for one in tried)):
         assert round(curve.near_ns) + round(curve.root_ns) * 2**0.5 >= disk.switch_ns
+
+
+def test_seeks_between_measured_ones_are_within_their_intervals(seed: int) -> None:
+    """Also near where the second part of the curve begins, which no seek shows."""
+    draw = np.random.default_rng(seed)
+    disk = an_arm_disk()
+    design = Designed(jumps=jumps(disk.capacity_bytes), in_order=[], again=[])
+    distances = jump_distances(disk, design)
+    cylinders = disk.geometry.cylinders
+    error_ns = 50_000.0
+    inside = []
+    for _ in range(150):
+        far_from = round(draw.uniform(0.1, 0.5) * cylinders)
+        root = draw.uniform(2e6, 5e6) / math.sqrt(far_from)
+        slope = max(1, round(draw.uniform(0.7, 1.3) * root / (2 * math.sqrt(far_from))))
+        near = draw.uniform(8e5, 1.6e6)
+        far = near + root * math.sqrt(far_from) - slope * far_from
+        truth = replace(disk, curve=SeekCurve(near, root, far_from, far, slope))
+        seeks = truth.curve.ns(distances.astype(np.int64), disk.switch_ns)
+        measured = np.maximum(1.0, seeks + draw.normal(0, error_ns, len(seeks)))
+        _, tried = with_best_curve(disk, design, measured, np.full(len(seeks), error_ns))
+        most = min(one.misfit for one in tried) + TWO_SIDED**2
+        for part in (1 / 10, 1 / 3, 0.95):
+            ends = likely_seeks_ns(disk, part, tried, most)
+            inside.append(min(ends) <= truth.seek_over_ns(part) <= max(ends))
+    # 450 of which 95 % should be: fewer than 90 % hardly ever.
+    assert sum(inside) >= 0.9 * len(inside)
 
 
 def test_what_is_quick_with_the_arm_is_not_in_the_memory() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from blklab.execution.calibration.disk.document import limit_figures
 from blklab.execution.calibration.disk.ground import Measurement, opened_ground
+from blklab.execution.calibration.disk.lengths import measured_lengths
 from blklab.execution.calibration.disk.limits import (
     Limits,
     buffer_load,
@@ -13,12 +16,16 @@ from blklab.execution.calibration.disk.limits import (
     limits_of,
     with_write_buffer,
 )
-from blklab.execution.calibration.disk.loads import Load
-from blklab.spec.machines import load_machine
+from blklab.execution.calibration.disk.loads import DiskLoad, Load
+from blklab.execution.calibration.disk.runs import Runs
+from blklab.execution.calibration.disk.saved import SavedMeasurements
 from blklab.spec.targets import parse_target
+from disk_calibrations import MACHINE, SilentObserver, design_for
 
-MACHINE = load_machine("ordinary")
 DISK = "sim:virtual,read_latency=400us,read_spread=200,read_command=20us,parallel=16,queue_depth=64"
+DISK_WITH_QUICK_WRITES = (
+    "sim:virtual,read_latency=100us,parallel=64,read_rate=500000000,write_latency=80us,write_rate=1350000000"
+)
 
 
 def limits(parameters: str, disk: str = DISK) -> Limits:
@@ -121,3 +128,21 @@ def test_writes_that_still_slow_down_are_said_to() -> None:
     assert found.writes is None
     how = {figure.key: figure for figure in limit_figures(found, rested=True)}["write_drain_rate"].how
     assert "to no steady rate yet" in how
+
+
+def test_writes_that_are_quicker_than_reads_end_before_their_bucket_is_empty(tmp_path: Path) -> None:
+    """They empty it in 45 ms, reads would take 120 ms."""
+    target = f"{DISK_WITH_QUICK_WRITES},rate_limit=50000000,rate_burst=60000000"
+    with opened_ground(parse_target(target), seed=1, machine=MACHINE) as ground:
+        saved = SavedMeasurements(tmp_path / "saved", design_for(target), [])
+        runs = Runs(ground, saved, planned=100, budget_ns=10**12, observer=SilentObserver())
+        loads = limit_loads(queue_depth=64, max_sectors_kb=1280, space_bytes=ground.facts.space_bytes)
+        found = limits_of(runs.rested, loads, most_s=4)
+        assert found.rate is not None
+        lengths = measured_lengths(runs, found, 1_000_000, 110)
+        for load in (DiskLoad("write", 256, 8), DiskLoad("mixed", 64, 8), DiskLoad("read", 256, 8)):
+            length_us = lengths.of_us(load)
+            assert length_us > 5000
+            run = ground.measure(load, number=50, runtime_us=length_us)
+            assert run.p99_ns < 5e6, "a command that waits for tokens takes longer"
+            assert lengths.is_free(load, run.iops)

@@ -12,9 +12,10 @@ from rich.table import Table
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress_line import ProgressLine
 from blklab.errors import InterruptedRunError, UsageError
-from blklab.execution.calibration.disk.calibrate import PROBE_RUNTIME_US, calibrated
+from blklab.execution.calibration.disk.calibrate import calibrated
 from blklab.execution.calibration.disk.document import DiskCalibration
 from blklab.execution.calibration.disk.ground import SessionGround, opened_ground
+from blklab.execution.calibration.disk.lengths import PROBE_RUNTIME_US
 from blklab.execution.calibration.disk.loads import REFERENCE, Load
 from blklab.execution.calibration.disk.profile_file import profile_text, shown_interval, shown_value
 from blklab.execution.calibration.disk.saved import Design, SavedMeasurements, saved_measurements

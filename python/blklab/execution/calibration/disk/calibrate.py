@@ -23,9 +23,10 @@ from blklab.execution.calibration.disk.document import (
 from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.fit import Fit, fitted
 from blklab.execution.calibration.disk.flash.calibrate import flash_calibrated
-from blklab.execution.calibration.disk.forward import FINE_IOS, NEAREST_IOS, Forward, Logs, rates_of
+from blklab.execution.calibration.disk.forward import NEAREST_IOS, Forward, Logs, rates_of
 from blklab.execution.calibration.disk.ground import Ground, Measurement
 from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
+from blklab.execution.calibration.disk.lengths import PROBE_RUNTIME_US, Lengths, measured_lengths
 from blklab.execution.calibration.disk.limits import (
     WRITE_LENGTHS_S,
     Limits,
@@ -37,9 +38,6 @@ from blklab.execution.calibration.disk.limits import (
 from blklab.execution.calibration.disk.loads import (
     ARM_PROBES,
     BUFFERED_HOLDOUTS,
-    HOLDOUTS,
-    LIMITED_HOLDOUTS,
-    SINGLE_WRITES,
     DiskLoad,
     fitted_loads,
     holdout_loads,
@@ -65,7 +63,6 @@ from blklab.execution.calibration.disk.steady import (
 from blklab.spec.machines import Machine
 from blklab.spec.profiles import shipped_profiles
 
-PROBE_RUNTIME_US = 250_000
 _LEAST_RUNTIME_US, _MOST_RUNTIME_US = 200_000, 3_000_000
 _WANTED_PROBED = 300
 """Single reads in a run that looks for an arm."""
@@ -75,11 +72,6 @@ _PART_FOR_ROUNDS = 0.7
 """Of the budget, for the rounds that every calibration makes."""
 _PART_FOR_LIMITS = 0.05
 """Of the budget, for the longest of the loads that look for limits."""
-_LEAST_LIMITED_US = 5_000
-_LIMITED_US = 8_000_000
-_QUEUE_GAIN = 1.5
-_PART_OF_BURST = 0.6
-"""Of the time in which a bucket empties, for a load and its ramp that must not reach the limit."""
 _TEST_SEEDS = range(21, 25)
 _SEQUENTIAL_GAIN = 1.2
 _BAD_MODEL = 0.1
@@ -130,7 +122,7 @@ def calibrated(
         flash = flash_calibrated(runs, limits, seed=seed, machine=machine)
         if flash is not None:
             return flash.model_copy(update={"steady": steady})
-    lengths = _lengths(runs, limits, _runtime_us(order, probes, budget_ns), probes.single_us)
+    lengths = measured_lengths(runs, limits, _runtime_us(order, probes, budget_ns), probes.single_us)
     limited = _long_holdouts(limits, writes=facts.writable)
     holdouts += limited
 
@@ -236,16 +228,6 @@ def _limits(runs: Runs, budget_ns: int) -> Limits:
     return with_write_buffer(limits, runs.rested, load, most_s=most_s)
 
 
-def _lengths(runs: Runs, limits: Limits, usual_us: int, single_read_us: float) -> _Lengths:
-    """How long loads run. If there are limits, a write that none slows down says how long others may last."""
-    if not (limits.any and runs.ground.facts.writable):
-        return _Lengths(limits, usual_us, {"read": single_read_us})
-    free_s = _PART_OF_BURST * limits.unlimited_s(math.inf, SINGLE_WRITES.block_kib, writes=True)
-    runtime_us = min(PROBE_RUNTIME_US, max(_LEAST_LIMITED_US, 1e6 * free_s))
-    single_write_us = runs.one(SINGLE_WRITES, round(runtime_us)).p50_ns / 1000
-    return _Lengths(limits, usual_us, {"read": single_read_us, "write": single_write_us})
-
-
 def _long_holdouts(limits: Limits, *, writes: bool) -> list[DiskLoad]:
     """Loads to test with that reach what limits the disk."""
     if limits.of_reads:
@@ -253,49 +235,12 @@ def _long_holdouts(limits: Limits, *, writes: bool) -> list[DiskLoad]:
     return [] if limits.writes is None else [*BUFFERED_HOLDOUTS]
 
 
-class _Lengths:
-    """How long each load runs: too short to reach a limit, unless it is to test the profile."""
-
-    def __init__(self, limits: Limits, usual_us: int, single_us: Mapping[str, float]) -> None:
-        self.limits = limits
-        self._usual_us = usual_us
-        self._single_us = single_us
-
-    def of_us(self, load: DiskLoad) -> int:
-        """Length of a load's runs."""
-        if not self.limits.any or load in HOLDOUTS:
-            return self._usual_us
-        if load in LIMITED_HOLDOUTS or load in BUFFERED_HOLDOUTS:
-            return _LIMITED_US
-        return round(min(self._usual_us, max(_LEAST_LIMITED_US, 1e6 * self._free_s(load))))
-
-    def is_free(self, load: DiskLoad, iops: float) -> bool:
-        """Whether no run of a load has reached a limit."""
-        if self.limits.below(iops, load.block_kib, writes=not load.reads_only):
-            return True
-        return self.of_us(load) <= 1e6 * self._free_s(load) + 1
-
-    def are_short(self, load: DiskLoad, iops: float) -> bool:
-        """Whether a load's runs were shortened to fewer I/Os than the fit simulates."""
-        runtime_us = self.of_us(load)
-        return runtime_us < self._usual_us and runtime_us * iops / 1e6 < FINE_IOS
-
-    def _free_s(self, load: DiskLoad) -> float:
-        writes = not load.reads_only
-        # Of a mixture, all may be of the faster kind for a while.
-        directions = ("read", "write") if load.direction == "mixed" else (load.direction,)
-        single_us = min(self._single_us[direction] for direction in directions)
-        # Servers may take turns with luck: a queue serves a little more than single commands suggest.
-        most_iops = _QUEUE_GAIN * 1e6 * load.depth / single_us
-        return _PART_OF_BURST * self.limits.unlimited_s(most_iops, load.block_kib, writes=writes)
-
-
 def _document(
     runs: Runs,
     found: Mapping[Row, Observation],
     forward: Forward,
     fit: Fit,
-    lengths: _Lengths,
+    lengths: Lengths,
     fitted_to: Sequence[DiskLoad],
     holdouts: Sequence[DiskLoad],
     *,
@@ -338,7 +283,7 @@ def _model_remarks(fit: Fit) -> list[str]:
 
 
 def _predicted_with_limits(
-    runs: Runs, device: str, loads: Sequence[DiskLoad], lengths: _Lengths, machine: Machine
+    runs: Runs, device: str, loads: Sequence[DiskLoad], lengths: Lengths, machine: Machine
 ) -> dict[DiskLoad, Logs]:
     """Predictions for runs just as long as those that were measured, since buckets empty in time."""
     model = Model(runs.ground.facts.space_bytes, machine)

@@ -9,7 +9,7 @@ averages over more seeds than the search.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -21,6 +21,7 @@ from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Row, fitted_rows
 from blklab.execution.calibration.disk.parameters import Floats, Layout, VirtualDisk
 from blklab.execution.calibration.disk.search import SEEDS, Problem, best_traded
+from blklab.execution.calibration.disk.servers import likely_servers
 from blklab.execution.calibration.disk.start import link_units, starting_disks
 from blklab.spec.experiment import DEFAULT_CONFIDENCE
 
@@ -28,10 +29,10 @@ _FIRST_MODEL_ERROR = 0.01
 """Scatter beyond the measurements' that the search assumes before it is known."""
 _FIRST_CALLS, _COARSE_CALLS, _FINE_CALLS = 4, 8, 12
 """Steps of the search from each start, from the best starts, and at the end."""
-_KEPT_STARTS = 2
 TWO_SIDED = NormalDist().inv_cdf((1 + DEFAULT_CONFIDENCE) / 2)
-_PARALLEL_FACTORS = (1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 4.0)
 _CERTAIN_MISFIT = TWO_SIDED**2
+_MOST_PLACEMENTS = 2
+"""Searches with other placements of commands."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def fitted(
         return Problem(forward, layout, like, rows, found, model_error=model_error, ios=ios)
 
     best = starts[0]
-    undecided = set() if near is None else set(near.undecided)
+    undecided = set() if near is None else set(near.undecided) - {"placement"}
     if near is None:
         for calls in (_FIRST_CALLS, _COARSE_CALLS):
             tried = []
@@ -94,15 +95,13 @@ def fitted(
                 coarse = problem(start, one_way, _FIRST_MODEL_ERROR, COARSE_IOS)
                 vector, cost = coarse.solved(calls=calls)
                 tried.append((cost, layout.disk(vector, start)))
-            kept = [disk for _, disk in sorted(tried, key=lambda one: one[0])[:_KEPT_STARTS]]
+            tried.sort(key=lambda one: one[0])
+            # The best of each placement: two of one would settle it without a look at the other.
+            placements = {disk.placement: disk for _, disk in reversed(tried)}
+            kept = sorted(placements.values(), key=[disk for _, disk in tried].index)
             starts = [
                 best_traded(problem(disk, one_way, _FIRST_MODEL_ERROR, COARSE_IOS), disk) for disk in kept
             ]
-        # A placement is settled if both of the best starts have it, or one is clearly better.
-        if tried[0][1].placement != tried[-1][1].placement and (
-            2 * abs(tried[0][0] - tried[-1][0]) < _CERTAIN_MISFIT
-        ):
-            undecided.add("placement")
         best = starts[0]
         if writes and not best.in_batches:
             ways = [replace(best, full_duplex=both) for both in (True, False)]
@@ -110,17 +109,23 @@ def fitted(
             best = ways[misfits.index(min(misfits))]
             if abs(misfits[0] - misfits[1]) < _CERTAIN_MISFIT:
                 undecided.add("full_duplex")
-    model_error = _FIRST_MODEL_ERROR
-    best = best_traded(problem(best, rows, model_error, FINE_IOS), best)
-    for _ in range(2):
-        fine = problem(best, rows, model_error, FINE_IOS)
-        vector, _ = fine.solved(calls=_FINE_CALLS)
-        best = layout.disk(vector, best)
-        before, model_error = model_error, _excess(fine, vector, found)
-        if model_error <= before:
+    for _ in range(_MOST_PLACEMENTS):
+        model_error = _FIRST_MODEL_ERROR
+        best = best_traded(problem(best, rows, model_error, FINE_IOS), best)
+        for _ in range(2):
+            fine = problem(best, rows, model_error, FINE_IOS)
+            vector, _ = fine.solved(calls=_FINE_CALLS)
+            best = layout.disk(vector, best)
+            before, model_error = model_error, _excess(fine, vector, found)
+            if model_error <= before:
+                break
+        last = problem(_with_whole_servers(best), rows, model_error, FINE_IOS)
+        fit, better = _finished(last, model_error, undecided)
+        if better is None:
             break
-    last = problem(_with_whole_servers(best), rows, model_error, FINE_IOS)
-    return _finished(last, model_error, frozenset(undecided))
+        # The other placement is clearly nearer: the search restarts there.
+        best = better
+    return fit
 
 
 def _misfit(problem: Problem) -> float:
@@ -145,8 +150,10 @@ def _excess(problem: Problem, vector: Floats, found: Mapping[Row, Observation]) 
     return float(brentq(surplus, 0.0, 10.0))
 
 
-def _finished(problem: Problem, model_error: float, undecided: frozenset[str]) -> Fit:
-    """The last step, over several seeds, and the uncertainty."""
+def _finished(
+    problem: Problem, model_error: float, undecided: Collection[str]
+) -> tuple[Fit, VirtualDisk | None]:
+    """The last step, over several seeds, and the uncertainty; a nearer disk, if another placement has one."""
     layout, vector = problem.layout, problem.start
     by_seed = problem.by_seed(vector, SEEDS)
     predicted = by_seed.mean(axis=0)
@@ -164,7 +171,9 @@ def _finished(problem: Problem, model_error: float, undecided: frozenset[str]) -
     limit = 10 * layout.steps()
     low, high = layout.bounds()
     last = np.clip(vector + np.clip(step, -limit, limit), low, high)
-    return Fit(
+    servers = likely_servers(problem, errors, information, weighted, _CERTAIN_MISFIT)
+    open_choices = {*undecided, *(["placement"] if servers.undecided else [])}
+    fit = Fit(
         disk=layout.disk(last, problem.like),
         layout=layout,
         vector=last,
@@ -172,47 +181,7 @@ def _finished(problem: Problem, model_error: float, undecided: frozenset[str]) -
         slopes=slopes,
         rows=list(problem.rows),
         model_error=model_error,
-        undecided=undecided,
-        parallel_interval=_parallel_interval(problem, errors, information, weighted),
+        undecided=frozenset(open_choices),
+        parallel_interval=(servers.low, servers.high),
     )
-
-
-def _parallel_interval(
-    problem: Problem, errors: Floats, information: Floats, weighted: Floats
-) -> tuple[int, int | None]:
-    """Numbers of servers that the measurements do not rule out, the other figures following.
-
-    Below the right number queues form, above it they vanish, so a derivative says little: each number is
-    tried.
-    """
-    if problem.like.in_batches:
-        return 1, 1
-    vector = problem.start
-    index = problem.layout.names.index("parallel")
-    others = [number for number in range(len(vector)) if number != index]
-    inverse = np.linalg.inv(information[np.ix_(others, others)])
-    whole = round(math.exp(vector[index]))
-
-    def misfit(parallel: int) -> float:
-        tried = vector.copy()
-        tried[index] = math.log(parallel)
-        residuals = (problem.measured - problem.predicted(tried)) / errors
-        # The others take up what they can.
-        taken = weighted[:, others].T @ residuals
-        return float(residuals @ residuals - taken @ inverse @ taken)
-
-    at_best = misfit(whole)
-    low, high = whole, None
-    for factor in _PARALLEL_FACTORS:
-        fewer = min(whole - 1, math.floor(whole / factor))
-        if fewer < 1 or misfit(fewer) - at_best > _CERTAIN_MISFIT:
-            break
-        low = fewer
-    above = whole
-    for factor in _PARALLEL_FACTORS:
-        more = max(whole + 1, math.ceil(whole * factor))
-        if misfit(more) - at_best > _CERTAIN_MISFIT:
-            high = above
-            break
-        above = more
-    return low, high
+    return fit, servers.better

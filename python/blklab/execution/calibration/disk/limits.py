@@ -99,7 +99,7 @@ class Limits:
     def _asked(self, iops: float, block_kib: int, *, writes: bool) -> list[tuple[Bucket, float]]:
         """The limits of a load, and at most how much of each it asks for in a second."""
         rate = 1024 * block_kib * iops
-        limits = [(self.ios, min(iops, self.most_iops)), (self.rate, min(rate, self.most_rate))]
+        limits = [(self.ios, iops), (self.rate, rate)]
         if writes:
             limits.append((self.writes, min(rate, self.most_write_rate)))
         return [(bucket, asked) for bucket, asked in limits if bucket is not None]
@@ -124,6 +124,16 @@ def limit_loads(*, queue_depth: int, max_sectors_kb: int, space_bytes: int) -> t
     small = _drain("drain", "randread", 4, min(64, max(4, queue_depth)), space_bytes)
     large_kib, depth = _large(max_sectors_kb, queue_depth)
     return small, _drain("drain", "randread", large_kib, depth, space_bytes)
+
+
+def rushes(*, queue_depth: int, max_sectors_kb: int, space_bytes: int) -> tuple[PlacedLoad, PlacedLoad]:
+    """Small writes, and large ones, as many as the disk takes at once, for a few milliseconds."""
+    large_kib, depth = _large(max_sectors_kb, queue_depth)
+    small_depth = min(64, max(4, queue_depth))
+    return (
+        _drain("rush", "randwrite", 4, small_depth, space_bytes),
+        _drain("rush", "randwrite", large_kib, depth, space_bytes),
+    )
 
 
 def buffer_load(*, queue_depth: int, max_sectors_kb: int, space_bytes: int) -> PlacedLoad:

@@ -68,10 +68,10 @@ class Problem:
         self.start = layout.vector(like)
         self.prior = layout.prior_deviations()
 
-    def predicted(self, vector: Floats, *, seed: int = SEEDS[0]) -> Floats:
-        """The rows of a disk, simulated once."""
+    def predicted(self, vector: Floats, *, seed: int = SEEDS[0], like: VirtualDisk | None = None) -> Floats:
+        """The rows of a disk, simulated once; what the vector lacks is as in another disk."""
         low, high = self.layout.bounds()
-        disk = self.layout.disk(np.clip(vector, low, high), self.like)
+        disk = self.layout.disk(np.clip(vector, low, high), like or self.like)
         return self.forward.predicted(disk, self.rows, seed=seed, ios=self.ios)
 
     def residuals(self, vector: Floats) -> Floats:
@@ -80,9 +80,9 @@ class Problem:
         misfit = (predicted - self.measured) / self.errors
         return np.concatenate([misfit, (vector - self.start) / self.prior])
 
-    def by_seed(self, vector: Floats, seeds: Sequence[int]) -> Floats:
-        """Predictions: a row for each seed."""
-        return np.array([self.predicted(vector, seed=seed) for seed in seeds])
+    def by_seed(self, vector: Floats, seeds: Sequence[int], *, like: VirtualDisk | None = None) -> Floats:
+        """Predictions: a row for each seed; see `predicted`."""
+        return np.array([self.predicted(vector, seed=seed, like=like) for seed in seeds])
 
     def slopes(self, vector: Floats) -> Floats:
         """Of the predictions alone."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import lsq_linear, nnls
+from scipy.optimize import lsq_linear
 
 from blklab.execution.calibration.disk.fit import TWO_SIDED
 from blklab.execution.calibration.disk.ground import Measurement
@@ -23,6 +23,12 @@ from blklab.execution.calibration.disk.hdd.closed_form import (
     closed_form,
     jump_distances,
     place_error,
+)
+from blklab.execution.calibration.disk.hdd.curves import (
+    TriedCurve,
+    least_near_ns,
+    likely_seeks_ns,
+    with_best_curve,
 )
 from blklab.execution.calibration.disk.hdd.figures import (
     ArmDisk,
@@ -40,7 +46,6 @@ _WHOLE = 0.06
 """Pairs whose waits differ by another part of a revolution than this from a whole number are left out."""
 _ALIKE = 1e-3
 _LEAST_TURN_ERROR = 1e-4
-_FAR_PARTS = tuple(np.geomspace(0.01, 0.9, 28))
 _CERTAIN = TWO_SIDED**2
 
 
@@ -106,15 +111,10 @@ def _vector(disk: ArmDisk) -> Floats:
     )
 
 
-def _least_near_ns(switch_ns: float, root_ns: float) -> float:
-    """No seek over two cylinders is quicker than a switch of tracks; figures are whole nanoseconds."""
-    return switch_ns - root_ns * math.sqrt(2) + 3
-
-
 def _disk(vector: Floats, like: ArmDisk) -> ArmDisk:
     switch, outer, inner, near, root, far, slope, settle, hit, transfer = vector.tolist()
     root = max(0.0, root)
-    near = max(near, _least_near_ns(switch, root))
+    near = max(near, least_near_ns(switch, root))
     curve = SeekCurve(near, root, like.curve.far_from, max(0.0, far), max(0.0, slope))
     return replace(
         like,
@@ -179,34 +179,6 @@ def started(
     return with_best_curve(disk, design, np.maximum(seeks, 1.0), np.full(len(seeks), 1e5))[0]
 
 
-def with_best_curve(
-    disk: ArmDisk, design: Designed, seeks_ns: Floats, errors: Floats
-) -> tuple[ArmDisk, list[tuple[float, SeekCurve]]]:
-    """The disk with the curve that fits seeks best, and all curves that were tried, with their misfits."""
-    distances = jump_distances(disk, design)
-    cylinders = disk.geometry.cylinders
-    tried: list[tuple[float, SeekCurve]] = []
-    for part in _FAR_PARTS:
-        far_from = max(2, round(part * cylinders))
-        short = distances < far_from
-        if short.sum() < 3 or (~short).sum() < 3:
-            continue
-        misfit, lines = 0.0, []
-        for chosen, shape in ((short, np.sqrt(distances)), (~short, distances)):
-            scale = float(np.max(shape[chosen]))
-            system = np.column_stack([np.ones(chosen.sum()), shape[chosen] / scale])
-            solution, norm = nnls(system / errors[chosen, None], seeks_ns[chosen] / errors[chosen])
-            misfit += norm**2
-            lines.append((float(solution[0]), float(solution[1]) / scale))
-        (near, root), (far, slope) = lines
-        near = max(near, _least_near_ns(disk.switch_ns, root))
-        whole = round(slope)
-        far += (slope - whole) * float(np.mean(distances[~short]))
-        tried.append((misfit, SeekCurve(near, root, far_from, max(0.0, far), whole)))
-    best = min(tried, key=lambda one: one[0])[1]
-    return replace(disk, curve=best), tried
-
-
 def fitted(
     design: Designed,
     found: Mapping[str, Sequence[Measurement]],
@@ -228,7 +200,7 @@ def fitted(
     disk = start
     nr_jumps = len(design.jumps)
     placed = [*design.jumps, *design.write_jumps]
-    tried: list[tuple[float, SeekCurve]] = []
+    tried: list[TriedCurve] = []
     for step in range(_STEPS):
         simulated = {
             load.name: one
@@ -254,8 +226,8 @@ def fitted(
         for index, name in enumerate(_NAMES)
         if np.any(slopes[:, index]) or name in {"outer", "inner"}
     }
-    worst = min(cost for cost, _ in tried) + _CERTAIN * max(1.0, misfit)
-    likely = [curve for cost, curve in tried if cost <= worst]
+    most = min(one.misfit for one in tried) + _CERTAIN * max(1.0, misfit)
+    likely = [one.curve for one in tried if one.misfit <= most]
     return Mechanics(
         disk=disk,
         covariance=covariance,
@@ -264,7 +236,11 @@ def fitted(
         far_from=(min(one.far_from for one in likely), max(one.far_from for one in likely)),
         seeks_ns={
             part: _seek_interval(
-                disk, part, covariance, likely, _bend_ns(disk, part, design, residuals * errors, errors)
+                disk,
+                part,
+                covariance,
+                likely_seeks_ns(disk, part, tried, most),
+                _bend_ns(disk, part, design, residuals * errors, errors),
             )
             for part in parts
         },
@@ -316,9 +292,9 @@ def _bend_ns(disk: ArmDisk, part: float, design: Designed, missed_ns: Floats, er
 
 
 def _seek_interval(
-    disk: ArmDisk, part: float, covariance: Floats, likely: Sequence[SeekCurve], bend_ns: float
+    disk: ArmDisk, part: float, covariance: Floats, others: Sequence[float], bend_ns: float
 ) -> tuple[float, float, float]:
-    """The time of a seek over a part of the disk; its interval covers all curves that are likely."""
+    """The time of a seek over a part of the disk; its interval covers those of other curves."""
     value = disk.seek_over_ns(part)
     vector = _vector(disk)
 
@@ -327,7 +303,6 @@ def _seek_interval(
 
     slopes = _numeric(seek, vector)
     half = TWO_SIDED * math.hypot(math.sqrt(max(0.0, float(slopes @ covariance @ slopes))), bend_ns)
-    others = [replace(disk, curve=curve).seek_over_ns(part) for curve in likely]
     return value, min([value - half, *others]), max([value + half, *others])
 
 

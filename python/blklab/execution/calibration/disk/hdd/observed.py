@@ -64,7 +64,7 @@ class Row:
 
 
 def error_of(row: Row, measured: Sequence[Measurement], simulated: Sequence[Measurement]) -> float:
-    """Standard error of a row's mean, in nanoseconds.
+    """Standard error of a row's mean less that of the simulations, in nanoseconds.
 
     A few repetitions say little about their scatter; many simulations of the same load say what chance alone
     does. The larger counts.
@@ -80,4 +80,5 @@ def error_of(row: Row, measured: Sequence[Measurement], simulated: Sequence[Meas
     own = float(np.std(row.values(measured), ddof=1)) if count > 1 else 0.0
     scatter = max(chance, own if own > 2 * chance else 0.0)
     least = _LEAST_ERROR * abs(float(np.mean(row.values(measured))))
-    return math.hypot(scatter / math.sqrt(count), row.bin_error(measured[0], count), least)
+    together = scatter * math.sqrt(1 / count + 1 / len(simulated))
+    return math.hypot(together, row.bin_error(measured[0], count), least)
