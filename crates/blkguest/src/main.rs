@@ -11,6 +11,7 @@ mod array;
 mod cgroups;
 mod changes;
 mod clock;
+mod clock_page;
 mod command;
 mod command_log;
 mod disk;

@@ -18,6 +18,7 @@ use crate::answer::{self, Counters, Findings};
 use crate::cgroups::{self, Groups};
 use crate::changes::{self, Subjects};
 use crate::clock;
+use crate::clock_page;
 use crate::command;
 use crate::command_log::MAX_COMMANDS;
 use crate::disk::Disk;
@@ -70,6 +71,9 @@ pub fn run(request: &Request) -> Result<Value, Failure> {
 
 fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<Value, Failure> {
     let machine = answer::machine(request)?;
+    if request.setup.costly_processors().is_some() {
+        clock_page::map();
+    }
     let served = transport_of(request.options.driver).start(request, shared)?;
     let disks = &served.disks;
     let setup = &request.setup;

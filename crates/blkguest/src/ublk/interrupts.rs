@@ -17,9 +17,8 @@ impl Server {
         }
         let mut done: Vec<(u64, CommandId)> = Vec::new();
         loop {
-            // Each reading is a system call, and no time passes while this program computes.
+            self.submit_arrived(&mut done)?;
             let now_ns = clock::now_ns();
-            self.submit_arrived(now_ns, &mut done)?;
             self.shared.device_now_ns.store(now_ns, SeqCst);
             self.advance(now_ns.saturating_sub(self.origin_ns), &mut done);
             if done.is_empty() {
@@ -41,7 +40,8 @@ impl Server {
     }
 
     /// Hands the models the arrived commands, each at the moment at which the driver got it.
-    fn submit_arrived(&mut self, now_ns: u64, done: &mut Vec<(u64, CommandId)>) -> Result<(), Failure> {
+    fn submit_arrived(&mut self, done: &mut Vec<(u64, CommandId)>) -> Result<(), Failure> {
+        let now_ns = clock::now_ns();
         // A command that the driver got before it noted the time has none, but an address, which is later.
         let mut arrived: Vec<(u64, CommandId)> = std::mem::take(&mut self.arrived)
             .into_iter()
