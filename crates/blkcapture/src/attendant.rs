@@ -34,7 +34,7 @@ pub struct Attended {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread shares with its owner, who must never wait for a lock that an idle thread holds.
+/// Shared by the thread and its owner, who must never wait for a lock that an idle thread holds.
 #[derive(Debug)]
 struct Shared {
     /// The thread's until it has ended.
