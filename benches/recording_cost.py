@@ -20,7 +20,6 @@ import argparse
 import json
 import re
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -169,7 +168,7 @@ def _recorder(loop: str, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes]
         try:
             yield recorder, told
         finally:
-            recorder.send_signal(signal.SIGINT)
+            recorder.terminate()
             recorder.wait()
     told.update(json.loads(report.read_text()))
 
@@ -199,7 +198,7 @@ def _pairs(options: argparse.Namespace, place: str, where: str, folder: Path) ->
                 ratios.append(found[True] / found[False])
                 sys.stdout.write(f"{found[True]:.0f} / {found[False]:.0f} = {ratios[-1]:.4f}\n")
         finally:
-            load.send_signal(signal.SIGINT)
+            load.terminate()
     ratio, low, high = summary(ratios)
     sys.stdout.write(
         f"recorded / not: {ratio:.4f} [{low:.4f}, {high:.4f}], {len(ratios)} pairs of slots of "
