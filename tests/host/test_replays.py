@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from blklab.errors import MissingToolError
+from blklab.linux.disks.resolution import resolve
+from blklab.linux.recording.recorder import recording_of_a_moment
+from blklab.linux.recording.request import recording_request
+from blklab.recordings.trace import read_trace
 from blklab.records.samples import RunSample
 from blklab.shipped import guest_program
 from blklab.spec.workloads import Workload, load_workload
@@ -25,14 +32,17 @@ Events = list[tuple[int, str, int, str]]
 """Each a time in microseconds, blktrace's letter, a task, and the rest of the line."""
 
 
-def load_of(events: Events, path: Path, options: str = "") -> Workload:
-    """Writes events as blkparse would print them; the workload that replays them."""
-    path.write_text(
-        "".join(
-            f"  8,0 0 {number} {at_us // 1_000_000}.{at_us % 1_000_000:06d}000 {task} {action} {rest}\n"
-            for number, (at_us, action, task, rest) in enumerate(sorted(events))
-        )
-    )
+def load_of(events: Events, path: Path, options: str = "", processors: Sequence[int] = ()) -> Workload:
+    """Writes events as blkparse would print them; the workload that replays them.
+
+    Tasks have their processors in turn.
+    """
+    on = processors or (0,)
+    lines = [
+        f"  8,0 {on[task % len(on)]} {number} {at_us / 1e6:.9f} {task} {action} {rest}"
+        for number, (at_us, action, task, rest) in enumerate(sorted(events))
+    ]
+    path.write_text("\n".join([*lines, ""]))
     return load_workload(f"trace:{path}{options}")
 
 
@@ -109,6 +119,30 @@ def test_a_task_with_several_ios_in_flight(tmp_path: Path) -> None:
     sample, _ = replayed(TARGET, load_of(events, tmp_path / "deep.txt"), "none")
     assert [one.ios for one in sample.jobs[0].data_directions()] == [READS]
     assert sample.jobs[0].runtime_ns > ((READS - SINGLE) // 4 + SINGLE - 1) * 100_000
+
+
+def test_tasks_keep_to_the_processors_that_they_had_stayed_on(ext4: Filesystem, tmp_path: Path) -> None:
+    ours = sorted(os.sched_getaffinity(0))
+    if len(ours) < 2 or ours != list(range(len(ours))):
+        pytest.skip("this takes two processors, and all that there are")
+    first, last = ours[0], ours[-1]
+    events: Events = []
+    for number in range(READS):
+        for task in (1, 2):
+            at_us, place = number * 300 + task * 10, f"R {number * 64} + 16"
+            events += [(at_us, "Q", task, f"{place} [t{task}]"), (at_us + 100, "C", task, f"{place} [0]")]
+    workload = load_of(events, tmp_path / "two.txt", processors=(first, last))
+    file = tmp_path / "replay.blkrecord"
+    leaves = resolve(str(ext4.folder)).leaves
+    with recording_of_a_moment(recording_request(str(ext4.folder), leaves, file, ())):
+        replayed(str(ext4.folder), workload, "none")
+    trace = read_trace(file)
+    # The replay's own time is measured with other sizes.
+    mine = (trace.ios["bytes"] == 8192) & (np.array(trace.names) == "blkguest")[trace.ios["command"]]
+    tasks, counts = np.unique(trace.ios["tid"][mine], return_counts=True)
+    assert counts.tolist() == [READS, READS]
+    used = [set(trace.ios["processor"][mine & (trace.ios["tid"] == task)].tolist()) for task in tasks]
+    assert sorted(used, key=min) == [{first}, {last}]
 
 
 def test_groups_and_priorities_are_the_tasks(recorded: Workload, tmp_path: Path) -> None:

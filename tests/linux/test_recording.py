@@ -196,6 +196,30 @@ def test_forks_exits_and_arguments(disk: Disk, capture: str, tmp_path: Path) -> 
     assert read_trace(file).facts.command == command
 
 
+_POLICIES = """
+import os, sys, time
+from pathlib import Path
+tasks = Path(f"/proc/{os.getppid()}/task").iterdir()
+recorders = [int(task.name) for task in tasks if (task / "comm").read_text().strip() == "blkcapture"]
+end = time.monotonic() + 60
+while any(os.sched_getscheduler(number) != os.SCHED_IDLE for number in recorders):
+    assert time.monotonic() < end, "the recorder runs before others"
+    time.sleep(0.01)
+Path(sys.argv[1]).write_text(f"{len(recorders)} {os.sched_getscheduler(0)}")
+"""
+
+
+@pytest.mark.root
+def test_the_recorder_runs_when_nothing_else_does_and_the_command_as_ever(
+    disk: Disk, capture: str, tmp_path: Path
+) -> None:
+    file, policies = tmp_path / "x.blkrecord", tmp_path / "policies"
+    arguments = ["record", str(disk.dev_path), "--capture", capture, "--output", str(file)]
+    command = [sys.executable, "-c", _POLICIES, str(policies)]
+    assert run([*arguments, "--", *command]) == _expected_exit(file, capture)
+    assert policies.read_text() == f"1 {os.sched_getscheduler(0)}"
+
+
 @pytest.mark.root
 def test_other_disks_are_not_recorded(make_loop: LoopMaker, capture: str, tmp_path: Path) -> None:
     one, other = make_loop(16), make_loop(16)

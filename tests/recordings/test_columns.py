@@ -98,8 +98,24 @@ def test_parquet_export_has_names_and_nulls(msr: Path, tmp_path: Path) -> None:
     assert [row["operation"] for row in rows] == ["read", "write", "read"]
     assert [row["device"] for row in rows] == ["hm_1", "hm_1", "hm_0"]
     assert [row["completed_ns"] for row in rows] == [133100, 1332052600 + 232600, 1332062600 + 700]
-    assert all(row["issued_ns"] is None and row["tgid"] is None and row["command"] is None for row in rows)
+    unknown = ("issued_ns", "tgid", "command", "processor")
+    assert all(row[name] is None for row in rows for name in unknown)
     assert set(flag_names().values()) <= set(rows[0])
+
+
+def test_exports_have_the_processors(tmp_path: Path) -> None:
+    trace = tmp_path / "two.txt"
+    trace.write_text(
+        "  8,0 3 1 0.000000000 100 Q R 8 + 8 [a]\n"
+        "  8,0 0 2 0.000100000   0 C R 8 + 8 [0]\n"
+        "  8,0 1 3 0.000200000 100 Q R 16 + 8 [a]\n"
+    )
+    export(trace, tmp_path / "two.npz")
+    with np.load(tmp_path / "two.npz") as stored:
+        assert stored["processor"].tolist() == [3, 1]
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    export(trace, tmp_path / "two.parquet")
+    assert pq.read_table(tmp_path / "two.parquet")["processor"].to_pylist() == [3, 1]
 
 
 def test_other_endings_are_refused(msr: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@
 //! | Module | Contents |
 //! |---|---|
 //! | [`recording`] | one recording: begin, poll, finish |
+//! | [`attendant`] | a recording with a thread that takes what the kernel has |
 //! | [`live`] | the same without a file, window by window |
 //! | [`request`] | the devices to record, and the file to write |
 //! | [`source`] | sources of I/Os |
@@ -20,6 +21,7 @@
 //! A recording changes nothing but what it makes itself, and removes it at its end. What a killed recorder
 //! left is removed by the next one, or by [`support::left_over`].
 
+pub mod attendant;
 pub mod bpf;
 pub mod cgroup_settings;
 pub mod clock;

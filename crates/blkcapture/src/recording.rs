@@ -86,12 +86,12 @@ impl Recording {
     }
 
     /// Takes and writes what has happened; to be called every 20 ms or so.
-    pub fn poll(&mut self) -> Result<Tally, CaptureError> {
+    pub fn poll(&mut self) -> Result<(), CaptureError> {
         if self.writer.is_some() {
             self.source.poll(&mut self.batch, &mut self.names)?;
             self.write(false)?;
         }
-        Ok(self.tally())
+        Ok(())
     }
 
     /// Stops, and completes the file. A second call does nothing.

@@ -25,6 +25,7 @@ use crate::clock;
 use crate::failure::Failure;
 use crate::load::{self, JobProcess, RealReplay, Timing};
 use crate::process;
+use crate::processors;
 use crate::request::MAX_CLONES;
 use crate::shared_memory::SharedMemory;
 
@@ -85,13 +86,17 @@ impl From<BySize> for PathOfSize {
 }
 
 impl Request {
-    fn real_replay(&self) -> RealReplay {
+    /// How tasks with these processors replay.
+    fn real_replay(&self, homes: &[Option<u16>]) -> RealReplay {
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let mut taken: Vec<u16> = homes.iter().flatten().copied().collect();
+        taken.sort_unstable();
         RealReplay {
             synchronous: self.own_paths.synchronous.into(),
             asynchronous: self.own_paths.asynchronous.into(),
             always_asynchronous: self.always_asynchronous,
-            shares_processors: self.places.len() > processors,
+            shares_processors: self.places.len() > processors
+                || taken.windows(2).any(|pair| pair[0] == pair[1]),
         }
     }
 }
@@ -158,6 +163,11 @@ fn replay(
     shared: SharedMemory,
 ) -> Result<Value, Failure> {
     let mut clones: Vec<JobProcess> = Vec::new();
+    let allowed = processors::allowed();
+    let plans =
+        file.jobs.iter().filter_map(|job| job.replay.as_ref()).flat_map(|replay| &replay.plans);
+    let homes: Vec<Option<u16>> = plans.map(|plan| processors::home(plan, &allowed)).collect();
+    let real_replay = request.real_replay(&homes);
     let group_file = |group: &String| request.groups.get(group).map(String::as_str);
     for (job_index, job) in file.jobs.iter().enumerate() {
         for index in 0..job.numjobs {
@@ -184,7 +194,8 @@ fn replay(
                 closes_slots: false,
                 beside_command: false,
                 group_file: job.cgroup.as_ref().and_then(group_file),
-                real_replay: Some(request.real_replay()),
+                processor: homes[clones.len()],
+                real_replay: Some(real_replay),
             });
         }
     }

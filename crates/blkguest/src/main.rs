@@ -27,6 +27,7 @@ mod mounts;
 mod null_blk;
 mod process;
 mod processor_time;
+mod processors;
 mod program;
 mod progress;
 mod queue;

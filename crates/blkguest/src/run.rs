@@ -252,6 +252,7 @@ fn run_clones(
                 closes_slots: request.changes.is_some(),
                 beside_command: request.command.is_some(),
                 group_file: group_files[job_index].as_deref(),
+                processor: None,
                 real_replay: None,
             });
         }

@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use blkcapture::attendant::Attended;
 use blkcapture::error::CaptureError;
 use blkcapture::live::Live;
-use blkcapture::recording;
 use blkcapture::request::Request;
 use blkcapture::support;
 use pyo3::prelude::*;
@@ -40,11 +40,11 @@ fn as_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A recording under way. It must be polled every 20 ms or so, and finished.
+/// A recording under way. It must be checked every 100 ms or so, and finished.
 #[pyclass(frozen)]
 #[derive(Debug)]
 pub struct Recording {
-    recording: Mutex<recording::Recording>,
+    recording: Mutex<Attended>,
 }
 
 #[pymethods]
@@ -53,7 +53,7 @@ impl Recording {
     #[new]
     fn new(py: Python<'_>, request: &str) -> PyResult<Self> {
         let request = request_of(py, request)?;
-        let begun = py.detach(|| recording::Recording::begin(request));
+        let begun = py.detach(|| Attended::begin(request));
         let recording = Mutex::new(begun.map_err(|cause| raise(py, &cause))?);
         Ok(Self { recording })
     }
@@ -70,14 +70,14 @@ impl Recording {
         self.recording.lock().unwrap_or_else(PoisonError::into_inner).missing()
     }
 
-    /// Takes and writes what has happened; gives the counts as JSON.
-    fn poll(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(as_json(&with(py, &self.recording, recording::Recording::poll)?))
+    /// Makes sure that it gets on; raises what has stopped it.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        with(py, &self.recording, |recording| recording.check())
     }
 
     /// Stops, and completes the file; gives the counts as JSON.
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(as_json(&with(py, &self.recording, recording::Recording::finish)?))
+        Ok(as_json(&with(py, &self.recording, Attended::finish)?))
     }
 }
 

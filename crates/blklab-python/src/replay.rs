@@ -7,7 +7,7 @@ use blkrecord::readers;
 use blkreplay::{Kind, Options, ReplayError, ScaleTo, workload};
 use blksim::block::request::SECTOR_BYTES;
 use blksim::core::record::Direction;
-use blksim::workload::replay::{ReplayIo, Signal, TaskPlan, encode};
+use blksim::workload::replay::{Home, ReplayIo, Signal, TaskPlan, encode};
 use pyo3::prelude::*;
 
 use crate::{error, records};
@@ -20,11 +20,13 @@ type PlannedSignal = (u32, u32);
 /// The plans of tasks that have one I/O in flight at a time, as the text of the key `replay_plan`.
 ///
 /// A task has its I/Os, the signals that they await (at the number of an I/O), and those that it sets (after so
-/// many completions).
+/// many completions). `home` is the processor of all tasks, and the number of processors of its machine.
 #[pyfunction]
+#[pyo3(signature = (tasks, home=None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives lists by value")]
 pub fn plans_in_turn(
     tasks: Vec<(Vec<PlannedIo>, Vec<PlannedSignal>, Vec<PlannedSignal>)>,
+    home: Option<(u16, u16)>,
 ) -> String {
     let signals = |planned: &[PlannedSignal]| {
         planned.iter().map(|&(at, number)| Signal { at, number }).collect()
@@ -44,6 +46,7 @@ pub fn plans_in_turn(
             ios: (0..).zip(ios).map(io).collect(),
             awaits: signals(awaits),
             sets: signals(sets),
+            home: home.map(|(processor, of)| Home { processor, of }),
             ..TaskPlan::default()
         }
     };

@@ -1,6 +1,6 @@
 //! One event of the block layer, as blktrace and the kernel's tracepoints report it.
 
-use crate::io::{Flags, Operation, UNKNOWN_IOPRIO, UNKNOWN_TASK};
+use crate::io::{Flags, Operation, UNKNOWN_IOPRIO, UNKNOWN_PROCESSOR, UNKNOWN_TASK};
 use crate::names::UNKNOWN_NAME;
 
 /// The kind of an event: blktrace's letter, and the tracepoint.
@@ -43,6 +43,8 @@ pub struct Event {
     pub tid: u32,
     pub command: u32,
     pub cgroup: u32,
+    /// On which it happened.
+    pub processor: u16,
 }
 
 impl Event {
@@ -63,6 +65,7 @@ impl Event {
             tid: UNKNOWN_TASK,
             command: UNKNOWN_NAME,
             cgroup: UNKNOWN_NAME,
+            processor: UNKNOWN_PROCESSOR,
         }
     }
 }

@@ -18,6 +18,9 @@ pub struct Facts {
     pub kernel: String,
     /// Start of the record, nanoseconds since 1970; `None` if unknown.
     pub started_unix_ns: Option<u64>,
+    /// Processors of the machine; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processors: Option<u32>,
     /// Version of the control group hierarchy with the I/O controller, 1 or 2.
     pub cgroup_version: Option<u32>,
     /// The program that was recorded: the command's name, or all of its arguments if that was asked for.

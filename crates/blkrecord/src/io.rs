@@ -147,6 +147,8 @@ impl Flags {
 pub const UNKNOWN_TASK: u32 = u32::MAX;
 /// A priority that the trace does not tell; 0 is `IOPRIO_CLASS_NONE`.
 pub const UNKNOWN_IOPRIO: u16 = u16::MAX;
+/// A processor that the trace does not tell.
+pub const UNKNOWN_PROCESSOR: u16 = u16::MAX;
 /// Bytes of a sector, in which the block layer counts whatever the device's own sectors are.
 pub const SECTOR_BYTES: u64 = 512;
 
@@ -182,6 +184,8 @@ pub struct Io {
     pub command: u32,
     /// Path of the control group that is charged, in the record's names.
     pub cgroup: u32,
+    /// Processor that queued it.
+    pub processor: u16,
     /// Device number: major in the upper twelve bits, minor in the lower twenty.
     pub device: u32,
     /// Its place among those that were queued at the same moment, where a trace gives I/Os in another order.
@@ -209,6 +213,7 @@ impl Io {
             tid: UNKNOWN_TASK,
             command: 0,
             cgroup: 0,
+            processor: UNKNOWN_PROCESSOR,
             device: 0,
             order: 0,
         }

@@ -135,6 +135,7 @@ mod tests {
             tid: 0,
             command: 0,
             cgroup: 0,
+            processor: 0,
         }
     }
 

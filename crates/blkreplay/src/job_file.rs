@@ -216,6 +216,14 @@ fn notes(
             tasks.tasks.len()
         ));
     }
+    let at_home = plans.plans.iter().filter(|plan| plan.home.is_some()).count();
+    if at_home > 0 {
+        notes.push(format!(
+            "{at_home} of {} tasks stayed on one of {} processors; a replay on a host that has as many keeps them there",
+            tasks.tasks.len(),
+            recorded.processors
+        ));
+    }
     if (options.speed - 1.0).abs() > f64::EPSILON {
         notes.push(format!("recorded times are divided by {}", options.speed));
     }

@@ -1,9 +1,9 @@
 //! Plans of tasks, out of times, addresses and dependencies.
 
-use blkrecord::io::UNKNOWN_IOPRIO;
+use blkrecord::io::{UNKNOWN_IOPRIO, UNKNOWN_PROCESSOR};
 use blksim::core::record::Direction;
 use blksim::workload::own_priority::OwnPriority;
-use blksim::workload::replay::{ReplayIo, Signal, TaskPlan};
+use blksim::workload::replay::{Home, ReplayIo, Signal, TaskPlan};
 
 use crate::addresses::Addresses;
 use crate::completions::Completions;
@@ -16,6 +16,8 @@ use crate::tasks::{Task, Tasks};
 const LESS_DEEP: f64 = 0.1;
 /// The part with more of them: programs are read in by more at a time than they queue themselves later.
 const DEEPER: f64 = 0.05;
+/// The part of its I/Os that a task has queued on one processor, if it has stayed there.
+const AT_HOME: f64 = 0.9;
 
 /// The plans of all tasks.
 #[derive(Debug)]
@@ -82,6 +84,7 @@ impl Context<'_> {
             waits_for_any: kept_depth.is_some(),
             thinks_in_turn: !self.recorded.open,
             knows_submissions: !self.recorded.open && self.recorded.knows_submissions,
+            home: home(task, self.recorded),
             ..TaskPlan::default()
         };
         // Of the I/O before.
@@ -191,15 +194,29 @@ fn waits_at_depth(done: &[u32], index: usize, depth: u32) -> u32 {
 
 /// The priority that most of a task's I/Os have.
 fn usual(task: &Task, recorded: &Recorded) -> Option<OwnPriority> {
+    let (ioprio, _) = most_frequent(task.ios.iter().map(|io| recorded.ios[*io as usize].ioprio))?;
+    priority(ioprio)
+}
+
+/// The processor that a task has stayed on. I/Os of unknown processors count as queued elsewhere.
+fn home(task: &Task, recorded: &Recorded) -> Option<Home> {
+    let numbers = task.ios.iter().map(|io| recorded.ios[*io as usize].processor);
+    let (processor, count) = most_frequent(numbers)?;
+    let stayed = f64::from(count) >= AT_HOME * task.ios.len() as f64;
+    let of = recorded.processors;
+    (stayed && processor != UNKNOWN_PROCESSOR && of > 0).then_some(Home { processor, of })
+}
+
+/// The value that occurs most often, and how often.
+fn most_frequent(values: impl Iterator<Item = u16>) -> Option<(u16, u32)> {
     let mut counts: Vec<(u16, u32)> = Vec::new();
-    for io in &task.ios {
-        let ioprio = recorded.ios[*io as usize].ioprio;
-        match counts.iter_mut().find(|(known, _)| *known == ioprio) {
+    for value in values {
+        match counts.iter_mut().find(|(known, _)| *known == value) {
             Some((_, count)) => *count += 1,
-            None => counts.push((ioprio, 1)),
+            None => counts.push((value, 1)),
         }
     }
-    counts.into_iter().max_by_key(|(_, count)| *count).and_then(|(ioprio, _)| priority(ioprio))
+    counts.into_iter().max_by_key(|(_, count)| *count)
 }
 
 /// A priority in the kernel's encoding (`include/uapi/linux/ioprio.h`); `None` for none, or an unknown one.

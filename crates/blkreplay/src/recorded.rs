@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blkrecord::batch::Batch;
 use blkrecord::facts::{DeviceFacts, Facts, Tally};
-use blkrecord::io::{Flags, Io, Operation, SECTOR_BYTES};
+use blkrecord::io::{Flags, Io, Operation, SECTOR_BYTES, UNKNOWN_PROCESSOR};
 use blkrecord::names::Names;
 use blkrecord::readers::RecordReader;
 use blkrecord::task_event::TaskEvent;
@@ -38,6 +38,7 @@ pub struct RecordedIo {
     pub tid: u32,
     pub command: u32,
     pub cgroup: u32,
+    pub processor: u16,
 }
 
 impl RecordedIo {
@@ -66,6 +67,8 @@ pub struct Recorded {
     pub left_out: BTreeMap<&'static str, u64>,
     /// Flushes before a write's data, which become I/Os of their own.
     pub preflushes: u64,
+    /// Processors of the recorded machine, as far as is known; 0 if nothing is known of its I/Os'.
+    pub processors: u16,
     /// Whether it tells when I/Os had got into the queue.
     pub knows_submissions: bool,
     /// Whether I/Os are issued at recorded times.
@@ -101,6 +104,7 @@ impl Recorded {
             device: device.name,
             left_out: BTreeMap::new(),
             preflushes: 0,
+            processors: processors(reader.facts(), &ios),
             knows_submissions: ios.iter().any(|io| io.inserted.is_known() || io.issued.is_known()),
             open: false,
             warnings: reader.warnings().first.iter().map(ToString::to_string).collect(),
@@ -168,6 +172,7 @@ impl Recorded {
             tid: io.tid,
             command: io.command,
             cgroup: io.cgroup,
+            processor: io.processor,
         };
         if action == Action::Write && io.flags.contains(Flags::PREFLUSH) {
             self.preflushes += 1;
@@ -243,6 +248,17 @@ fn choose_device(facts: &Facts, ios: &[Io], options: &Options) -> Result<DeviceF
                 ReplayError::unfit(message, listed())
             })
         }
+    }
+}
+
+/// Those that the facts tell, or else those up to the last one with an I/O. A trace of another program in which all
+/// I/Os come from the first processor may just not have them.
+fn processors(facts: &Facts, ios: &[Io]) -> u16 {
+    let known = ios.iter().map(|io| io.processor).filter(|number| *number != UNKNOWN_PROCESSOR);
+    let seen = known.max().map_or(0, |last| u32::from(last) + 1);
+    match facts.processors {
+        None if seen < 2 => 0,
+        told => u16::try_from(told.unwrap_or(0).max(seen)).unwrap_or(u16::MAX),
     }
 }
 

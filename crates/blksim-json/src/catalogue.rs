@@ -12,6 +12,7 @@ use blksim::timeline;
 use blksim::workload::generator::Transfer;
 use blksim::workload::job::{Extent, Remark};
 use blksim::workload::options;
+use blksim::workload::replay::{Home, JobReplay};
 use blksim::workload::{Job, JobFile, transfers};
 use serde_json::{Map, Value, json};
 
@@ -72,7 +73,21 @@ fn job(job: &Job) -> Value {
         "replayed_ios": job.replay.as_ref().map(|replay| {
             replay.plans.iter().map(|plan| plan.ios.len()).sum::<usize>()
         }),
+        "replayed_home": job.replay.as_ref().and_then(most_at_home),
     })
+}
+
+/// The processor, and the number of all of the recorded machine, of most of a job's I/Os.
+fn most_at_home(replay: &JobReplay) -> Option<[u16; 2]> {
+    let mut counts: Vec<(Option<Home>, usize)> = Vec::new();
+    for plan in &replay.plans {
+        match counts.iter_mut().find(|(home, _)| *home == plan.home) {
+            Some((_, count)) => *count += plan.ios.len(),
+            None => counts.push((plan.home, plan.ios.len())),
+        }
+    }
+    let (home, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    home.map(|home| [home.processor, home.of])
 }
 
 fn percent(extent: Option<Extent>) -> Option<u64> {

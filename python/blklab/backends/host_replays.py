@@ -64,6 +64,7 @@ class HostReplays:
                 folder,
                 data=self._data_folder(folder),
                 writes=job.writes,
+                home=max(workload.jobs, key=lambda job: job.replayed_ios or 0).replayed_home,
             )
         except BlklabError as error:
             self._own_paths = OwnPaths()

@@ -17,6 +17,7 @@ from blklab.errors import MissingToolError, SpaceError, UsageError, reason_of
 from blklab.recordings.trace import (
     NEVER,
     UNKNOWN_IOPRIO,
+    UNKNOWN_PROCESSOR,
     UNKNOWN_TASK,
     Columns,
     TraceReader,
@@ -38,6 +39,7 @@ _UNKNOWN: Final = {
     "tgid": UNKNOWN_TASK,
     "tid": UNKNOWN_TASK,
     "ioprio": UNKNOWN_IOPRIO,
+    "processor": UNKNOWN_PROCESSOR,
 }
 """The value of each column that means unknown or never."""
 
@@ -124,6 +126,7 @@ def _schema(pa: Any) -> pa.Schema:
             ("tid", pa.uint32()),
             ("command", text),
             ("cgroup", text),
+            ("processor", pa.uint16()),
             ("device", text),
         ]
     )

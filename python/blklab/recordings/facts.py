@@ -47,6 +47,8 @@ class Facts(BaseModel):
     kernel: str = ""
     started_unix_ns: int | None = None
     """Start in nanoseconds since 1970; None if unknown."""
+    processors: int | None = None
+    """Processors of the machine; None if unknown."""
     cgroup_version: int | None = None
     """Version of the control group hierarchy with the I/O controller."""
     command: list[str] = []

@@ -21,6 +21,7 @@ NEVER: Final = 2**64 - 1
 """A time of something that did not happen, or that the trace does not tell."""
 UNKNOWN_TASK: Final = 2**32 - 1
 UNKNOWN_IOPRIO: Final = 2**16 - 1
+UNKNOWN_PROCESSOR: Final = 2**16 - 1
 
 IO_COLUMNS: Final[dict[str, str]] = {
     "queued_ns": "<u8",
@@ -39,6 +40,7 @@ IO_COLUMNS: Final[dict[str, str]] = {
     "tid": "<u4",
     "command": "<u4",
     "cgroup": "<u4",
+    "processor": "<u2",
     "device": "<u4",
 }
 """Columns of I/Os and their types. Times count from the start of the recording; sectors have 512 bytes."""

@@ -98,6 +98,9 @@ class Job(BaseModel):
     cgroup_weight: int | None
     replayed_ios: int | None = None
     """Recorded I/Os that it replays; None if it generates its own."""
+    replayed_home: tuple[int, int] | None = None
+    """The processor that the tasks of most of these I/Os had stayed on, and the number of all of its machine;
+    None if they had stayed on none."""
 
 
 class Workload(BaseModel):

@@ -1,17 +1,21 @@
 //! From the bytes of the ring buffer to I/Os and task events (`struct event` of
 //! `kernel/bpf/blkrecord.bpf.c`).
 
-use blkrecord::io::{Flags, Io, Moment, Operation};
+use blkrecord::io::{Flags, Io, Moment, Operation, UNKNOWN_PROCESSOR};
 use blkrecord::names::Names;
 use blkrecord::task_event::{TaskEvent, TaskEventKind};
+
+use rustc_hash::FxHashMap;
 
 use super::cgroups::CgroupPaths;
 
 /// Bytes of `struct entry`.
-pub const ENTRY_BYTES: usize = 96;
+pub const ENTRY_BYTES: usize = 104;
 /// Bytes of `struct event`.
-pub const EVENT_BYTES: usize = 112;
-const COMMAND: std::ops::Range<usize> = 80..96;
+pub const EVENT_BYTES: usize = 120;
+
+/// Commands that are remembered; a program can give its threads any number of them.
+const MOST_COMMANDS: usize = 1 << 16;
 
 /// The subject of an event.
 #[derive(Clone, Copy, Debug)]
@@ -20,74 +24,101 @@ pub enum Kind {
     Task(TaskEvent),
 }
 
-/// Reads an event; `None` for one of an unknown kind.
-pub fn read(
-    event: &[u8],
+/// Reads events: knows the names that they refer to.
+#[derive(Debug)]
+pub struct Decoder {
     began_ns: u64,
-    names: &mut Names,
-    cgroups: &mut CgroupPaths,
-) -> Option<Kind> {
-    let at = |offset| moment(event, offset, began_ns);
-    if event.len() < EVENT_BYTES {
-        return None;
+    cgroups: CgroupPaths,
+    /// Numbers of commands, by the kernel's 16 bytes of them.
+    commands: FxHashMap<[u8; 16], u32>,
+}
+
+impl Decoder {
+    /// Moments count from `began_ns`.
+    pub fn new(began_ns: u64, cgroups: CgroupPaths) -> Self {
+        Self { began_ns, cgroups, commands: FxHashMap::default() }
     }
-    let kind = match word(event, 104) {
-        0 => {
-            let mut io = io_of(event, began_ns, names, cgroups)?;
-            io.completed = at(96);
-            io.ioprio = word(event, 108) as u16;
-            io.error = error_number((word(event, 108) >> 16) as u8);
-            return Some(Kind::Io(io));
+
+    /// Reads an event; `None` for one of an unknown kind.
+    #[inline]
+    pub fn read(&mut self, event: &[u8], names: &mut Names) -> Option<Kind> {
+        let event: &[u8; EVENT_BYTES] = event.first_chunk()?;
+        let kind = match short(event, 112) {
+            0 => {
+                let mut io = self.io(event.first_chunk()?, names);
+                io.completed = self.moment(long(event, 104));
+                io.ioprio = short(event, 114);
+                io.error = error_number(short(event, 116) as u8);
+                return Some(Kind::Io(io));
+            }
+            1 => TaskEventKind::Fork,
+            2 => TaskEventKind::Exit,
+            _ => return None,
+        };
+        let (parent, tid) = (word(event, 80), word(event, 84));
+        let command = self.command(chunk(event, 56), names);
+        Some(Kind::Task(TaskEvent { at: self.moment(long(event, 0)), kind, tid, parent, command }))
+    }
+
+    /// An I/O under way (`struct entry`).
+    #[inline]
+    pub fn io(&mut self, entry: &[u8; ENTRY_BYTES], names: &mut Names) -> Io {
+        let at = |offset| self.moment(long(entry, offset));
+        let bytes = word(entry, 72);
+        let (mut operation, flags) = operation(word(entry, 76));
+        if bytes == 0 && flags.contains(Flags::PREFLUSH) {
+            operation = Operation::Flush;
         }
-        1 => TaskEventKind::Fork,
-        2 => TaskEventKind::Exit,
-        _ => return None,
-    };
-    let (parent, tid) = (word(event, 64), word(event, 68));
-    let command = names.number_of_bytes(&event[COMMAND]);
-    Some(Kind::Task(TaskEvent { at: at(0), kind, tid, parent, command }))
-}
-
-/// An I/O under way (`struct entry`).
-pub fn io_of(
-    entry: &[u8],
-    began_ns: u64,
-    names: &mut Names,
-    cgroups: &mut CgroupPaths,
-) -> Option<Io> {
-    if entry.len() < ENTRY_BYTES {
-        return None;
+        let mut io = Io::new(at(0), operation, long(entry, 40), u64::from(bytes));
+        (io.split, io.merged, io.flags) = (at(8), at(16), flags);
+        (io.inserted, io.issued) = (at(24), at(32));
+        io.cgroup = self.cgroups.name_of(long(entry, 48), names);
+        io.command = self.command(chunk(entry, 56), names);
+        (io.tgid, io.tid, io.device) = (word(entry, 80), word(entry, 84), word(entry, 88));
+        io.processor = u16::try_from(word(entry, 92)).unwrap_or(UNKNOWN_PROCESSOR);
+        io
     }
-    let at = |offset| moment(entry, offset, began_ns);
-    let bytes = word(entry, 56);
-    let (mut operation, flags) = operation(word(entry, 60));
-    if bytes == 0 && flags.contains(Flags::PREFLUSH) {
-        operation = Operation::Flush;
+
+    fn moment(&self, ns: u64) -> Moment {
+        match ns {
+            0 => Moment::NEVER,
+            ns => Moment::at(ns.saturating_sub(self.began_ns)),
+        }
     }
-    let mut io = Io::new(at(0), operation, long(entry, 40), u64::from(bytes));
-    (io.split, io.merged, io.flags) = (at(8), at(16), flags);
-    (io.inserted, io.issued) = (at(24), at(32));
-    io.cgroup = cgroups.name_of(long(entry, 48), names);
-    (io.tgid, io.tid, io.device) = (word(entry, 64), word(entry, 68), word(entry, 72));
-    io.command = names.number_of_bytes(&entry[COMMAND]);
-    Some(io)
-}
 
-fn long(event: &[u8], offset: usize) -> u64 {
-    let bytes = event.get(offset..).and_then(|rest| rest.first_chunk::<8>());
-    bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
-}
-
-fn word(event: &[u8], offset: usize) -> u32 {
-    let bytes = event.get(offset..).and_then(|rest| rest.first_chunk::<4>());
-    bytes.map_or(0, |bytes| u32::from_ne_bytes(*bytes))
-}
-
-fn moment(event: &[u8], offset: usize, began_ns: u64) -> Moment {
-    match long(event, offset) {
-        0 => Moment::NEVER,
-        ns => Moment::at(ns.saturating_sub(began_ns)),
+    fn command(&mut self, command: [u8; 16], names: &mut Names) -> u32 {
+        if let Some(number) = self.commands.get(&command) {
+            return *number;
+        }
+        let number = names.number_of_bytes(&command);
+        if self.commands.len() < MOST_COMMANDS {
+            self.commands.insert(command, number);
+        }
+        number
     }
+}
+
+/// Bytes of an event; the length of both is known where this is inlined, so nothing is checked at runtime.
+#[inline(always)]
+fn chunk<const N: usize, const OF: usize>(event: &[u8; OF], offset: usize) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(&event[offset..offset + N]);
+    bytes
+}
+
+#[inline(always)]
+fn long<const OF: usize>(event: &[u8; OF], offset: usize) -> u64 {
+    u64::from_ne_bytes(chunk(event, offset))
+}
+
+#[inline(always)]
+fn word<const OF: usize>(event: &[u8; OF], offset: usize) -> u32 {
+    u32::from_ne_bytes(chunk(event, offset))
+}
+
+#[inline(always)]
+fn short<const OF: usize>(event: &[u8; OF], offset: usize) -> u16 {
+    u16::from_ne_bytes(chunk(event, offset))
 }
 
 /// Operation and flags of `bi_opf`: numbers of `linux/blk_types.h`, in which those of zones differ
@@ -148,20 +179,25 @@ mod tests {
     #[test]
     fn an_event_of_the_kernel() {
         let mut event = [0_u8; EVENT_BYTES];
-        for (offset, value) in [(0, 1500_u64), (40, 2048), (24, 1600), (32, 1700), (96, 1800)] {
+        for (offset, value) in [(0, 1500_u64), (40, 2048), (24, 1600), (32, 1700), (104, 1800)] {
             event[offset..offset + 8].copy_from_slice(&value.to_ne_bytes());
         }
-        for (offset, value) in
-            [(56, 4096_u32), (60, 1 | 1 << 11), (64, 7), (68, 8), (72, 9), (108, 10 << 16 | 0x4003)]
-        {
+        for (offset, value) in [
+            (72, 4096_u32),
+            (76, 1 | 1 << 11),
+            (80, 7),
+            (84, 8),
+            (88, 9),
+            (92, 3),
+            (112, 0x4003 << 16),
+            (116, 10),
+        ] {
             event[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
         }
-        event[80..84].copy_from_slice(b"dd\0x");
+        event[56..60].copy_from_slice(b"dd\0x");
         let mut names = Names::default();
-        let mut cgroups = CgroupPaths::new(None);
-        let Some(Kind::Io(io)) = read(&event, 1000, &mut names, &mut cgroups) else {
-            panic!("an I/O")
-        };
+        let mut decoder = Decoder::new(1000, CgroupPaths::new(None));
+        let Some(Kind::Io(io)) = decoder.read(&event, &mut names) else { panic!("an I/O") };
         assert_eq!(
             (io.queued, io.inserted, io.split),
             (Moment::at(500), Moment::at(600), Moment::NEVER)
@@ -169,8 +205,8 @@ mod tests {
         assert_eq!((io.issued, io.completed), (Moment::at(700), Moment::at(800)));
         assert_eq!((io.operation, io.flags), (Operation::Write, Flags::SYNC));
         assert_eq!((io.sector, io.bytes, io.error, io.ioprio), (2048, 4096, 5, 0x4003));
-        assert_eq!((io.tgid, io.tid, io.device), (7, 8, 9));
+        assert_eq!((io.tgid, io.tid, io.device, io.processor), (7, 8, 9, 3));
         assert_eq!(names.text(io.command), "dd");
-        assert!(read(&event[..100], 0, &mut names, &mut cgroups).is_none());
+        assert!(decoder.read(&event[..110], &mut names).is_none());
     }
 }

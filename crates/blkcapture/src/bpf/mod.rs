@@ -15,7 +15,7 @@ pub mod event;
 use std::fmt;
 use std::path::Path;
 
-use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
+use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader};
 use blkrecord::batch::Batch;
@@ -25,7 +25,7 @@ use crate::error::CaptureError;
 use crate::request::{Devices, Request};
 use crate::source::{Source, SourceCounts};
 use cgroups::CgroupPaths;
-use event::{ENTRY_BYTES, Kind};
+use event::{Decoder, ENTRY_BYTES, Kind};
 
 /// The programs and their tracepoints.
 const PROGRAMS: [(&str, &str); 11] = [
@@ -44,6 +44,8 @@ const PROGRAMS: [(&str, &str); 11] = [
 ];
 /// Disks that the programs compare with.
 const MOST_DEVICES: usize = 32;
+/// Places of a bucket in the table of bios.
+const PLACES: usize = 16;
 /// Places in the map of counters.
 const LOST: u32 = 0;
 const UNMATCHED: u32 = 1;
@@ -52,8 +54,7 @@ const UNMATCHED: u32 = 1;
 pub struct BpfSource {
     programs: Ebpf,
     ring: RingBuf<MapData>,
-    cgroups: CgroupPaths,
-    began_ns: u64,
+    decoder: Decoder,
     counts: SourceCounts,
 }
 
@@ -80,15 +81,14 @@ impl BpfSource {
         Ok(Self {
             programs,
             ring,
-            cgroups: CgroupPaths::new(request.cgroup_root.clone()),
-            began_ns,
+            decoder: Decoder::new(began_ns, CgroupPaths::new(request.cgroup_root.clone())),
             counts: SourceCounts::default(),
         })
     }
 
     fn drain(&mut self, batch: &mut Batch, names: &mut Names) {
         while let Some(item) = self.ring.next() {
-            match event::read(&item, self.began_ns, names, &mut self.cgroups) {
+            match self.decoder.read(&item, names) {
                 Some(Kind::Io(io)) => {
                     self.counts.events += 1;
                     self.counts.incomplete += u64::from(!io.completed.is_known());
@@ -113,12 +113,19 @@ impl BpfSource {
 
     /// The I/Os that are still under way.
     fn take_open(&mut self, batch: &mut Batch, names: &mut Names) {
-        let Some(map) = self.programs.map("bios") else { return };
-        let Ok(bios) = HashMap::<_, u64, [u8; ENTRY_BYTES]>::try_from(map) else { return };
+        let Some(map) = self.programs.map("buckets") else { return };
+        let Ok(buckets) = Array::<_, [u64; PLACES]>::try_from(map) else { return };
+        let Some(map) = self.programs.map("entries") else { return };
+        let Ok(entries) = Array::<_, [u8; ENTRY_BYTES]>::try_from(map) else { return };
         let first = batch.ios.len();
-        for (_, entry) in bios.iter().flatten() {
-            if let Some(io) = event::io_of(&entry, self.began_ns, names, &mut self.cgroups) {
-                batch.ios.push(io);
+        for (number, bucket) in (0_u32..).zip(buckets.iter().flatten()) {
+            for (place, bio) in (0_u32..).zip(bucket) {
+                if bio == 0 {
+                    continue;
+                }
+                if let Ok(entry) = entries.get(&(number * PLACES as u32 + place), 0) {
+                    batch.ios.push(self.decoder.io(&entry, names));
+                }
             }
         }
         batch.ios[first..].sort_unstable_by_key(|io| (io.queued, io.sector));

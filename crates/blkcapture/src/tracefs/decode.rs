@@ -37,7 +37,7 @@ pub const EVENTS: [(&str, Meaning, bool); 12] = [
 /// An event of interest.
 #[derive(Clone, Copy, Debug)]
 pub enum Decoded {
-    /// Its time, process and control group are still to be filled in.
+    /// Its time, processor, process and control group are still to be filled in.
     Block(Event),
     Fork {
         parent: u32,

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use blkrecord::io::UNKNOWN_PROCESSOR;
+
 use super::decode::{Decoder, EVENTS};
 use super::format;
 use super::mount::Tracefs;
@@ -32,6 +34,7 @@ pub struct Instance {
 /// One processor's buffer.
 #[derive(Debug)]
 struct Processor {
+    number: u16,
     raw: File,
     stats: PathBuf,
 }
@@ -83,7 +86,10 @@ impl Instance {
                 .custom_flags(libc::O_NONBLOCK)
                 .open(&raw)
                 .map_err(|cause| CaptureError::kernel(&raw, cause))?;
-            self.processors.push(Processor { raw, stats: folder.join("stats") });
+            let name = folder.file_name().and_then(|name| name.to_str());
+            let number = name.and_then(|name| name.strip_prefix("cpu")?.parse().ok());
+            let number = number.unwrap_or(UNKNOWN_PROCESSOR);
+            self.processors.push(Processor { number, raw, stats: folder.join("stats") });
         }
         let header = self.text("events/header_page")?;
         self.layout = Layout::parse(&header).ok_or_else(|| {
@@ -120,13 +126,17 @@ impl Instance {
         Ok(decoder)
     }
 
-    /// Reads all buffers; each processor's events come in the order of time.
-    pub fn read(&mut self, mut give: impl FnMut(u64, &[u8])) -> Result<(), CaptureError> {
+    /// Reads all buffers: of each event the time, the processor and the bytes. Each processor's come in the order
+    /// of time.
+    pub fn read(&mut self, mut give: impl FnMut(u64, u16, &[u8])) -> Result<(), CaptureError> {
         for processor in &mut self.processors {
             for _ in 0..MOST_PAGES {
                 match processor.raw.read(&mut self.page) {
                     Ok(0) => break,
-                    Ok(count) => page::events(&self.page[..count], &self.layout, &mut give),
+                    Ok(count) => {
+                        let mut give = |at_ns, bytes: &[u8]| give(at_ns, processor.number, bytes);
+                        page::events(&self.page[..count], &self.layout, &mut give);
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(CaptureError::kernel(&self.path, error)),

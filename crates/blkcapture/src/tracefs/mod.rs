@@ -74,8 +74,11 @@ impl TracefsSource {
 
     fn read(&mut self, names: &mut Names) -> Result<(), CaptureError> {
         let Self { instance, decoder, waiting, .. } = self;
-        instance.read(|at_ns, bytes| {
-            if let Some(decoded) = decoder.decode(bytes, names) {
+        instance.read(|at_ns, processor, bytes| {
+            if let Some(mut decoded) = decoder.decode(bytes, names) {
+                if let Decoded::Block(event) = &mut decoded {
+                    event.processor = processor;
+                }
                 waiting.push((at_ns, decoded));
             }
         })?;

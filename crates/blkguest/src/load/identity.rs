@@ -1,10 +1,11 @@
-//! A clone's I/O priority, nice value and control group.
+//! A clone's I/O priority, nice value, control group and processor.
 
 use std::fs;
 
 use blksim::workload::Job;
 
 use crate::failure::{Failure, checked};
+use crate::processors;
 
 /// `IOPRIO_WHO_PROCESS`, and the shift of the class (`include/uapi/linux/ioprio.h`).
 const WHO_PROCESS: libc::c_int = 1;
@@ -13,12 +14,12 @@ const BEST_EFFORT: u8 = 2;
 const IDLE: u8 = 3;
 const DEFAULT_LEVEL: u8 = 4;
 
-/// Applies the job's priorities and control group to this process.
+/// Applies the job's priorities and control group to this process, and keeps it to a processor.
 ///
 /// # Arguments
 ///
 /// `group_file` is the file of the job's group that takes processes (`cgroup.procs`).
-pub fn assume(job: &Job, group_file: Option<&str>) -> Result<(), Failure> {
+pub fn assume(job: &Job, group_file: Option<&str>, processor: Option<u16>) -> Result<(), Failure> {
     if let (Some(group), Some(file)) = (&job.cgroup, group_file) {
         fs::write(file, "0").map_err(|error| {
             Failure::kernel(format!("joining the control group {group}"), error)
@@ -31,6 +32,9 @@ pub fn assume(job: &Job, group_file: Option<&str>) -> Result<(), Failure> {
     }
     if let Some((class, level)) = priority(job) {
         set_priority(0, class, level)?;
+    }
+    if let Some(number) = processor {
+        processors::keep_to(number)?;
     }
     Ok(())
 }

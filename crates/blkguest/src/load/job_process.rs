@@ -52,6 +52,8 @@ pub struct JobProcess<'a> {
     pub beside_command: bool,
     /// The file that takes the processes of its control group, if it has one.
     pub group_file: Option<&'a str>,
+    /// The processor that it keeps to, if it is one.
+    pub processor: Option<u16>,
     /// Of a clone that replays on real processors.
     pub real_replay: Option<RealReplay>,
 }
@@ -65,7 +67,7 @@ pub struct RealReplay {
     pub asynchronous: OwnPath,
     /// Has no task make synchronous calls.
     pub always_asynchronous: bool,
-    /// There are more tasks than processors.
+    /// There are more tasks than processors, or several on one.
     pub shares_processors: bool,
 }
 
@@ -288,7 +290,7 @@ pub fn run_clone(
     }
     let mut queue = if asynchronous { Some(aio::Queue::open(job, clone.index)?) } else { None };
     // Last, so that the group is not charged for the preparation.
-    identity::assume(job, clone.group_file)?;
+    identity::assume(job, clone.group_file, clone.processor)?;
     shared.clones_ready.store(clone.number + 1, SeqCst);
     shared.notify();
     if !shared.await_turn(clone) {

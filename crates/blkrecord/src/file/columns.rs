@@ -3,7 +3,8 @@
 //! Neighbours are alike, so a column compresses better than a row. Each column is a length in bytes
 //! (varint) and one varint per row. Times are differences: a queueing to the one before, the others to the
 //! I/O's own queueing, plus one, with 0 for never. A sector is a difference to the end of the I/O before,
-//! so that sequential I/Os give zeroes.
+//! so that sequential I/Os give zeroes. Processors have one added, with 0 for unknown.
+//! They are the last column, which version 1 of the format lacks.
 
 use super::varint::{self, Input};
 use crate::io::{Flags, Io, Moment, Operation};
@@ -49,6 +50,9 @@ pub fn encode_ios(ios: &[Io]) -> Vec<u8> {
         put_column(&mut out, &mut column, ios, |column, io| varint::put(column, value(io)));
     }
     put_column(&mut out, &mut column, ios, |column, io| varint::put(column, u64::from(io.device)));
+    put_column(&mut out, &mut column, ios, |column, io| {
+        varint::put(column, u64::from(io.processor.wrapping_add(1)));
+    });
     out
 }
 
@@ -112,6 +116,14 @@ fn decode_rows(raw: &[u8], names: usize, ios: &mut Vec<Io>) -> Result<(), &'stat
     get_column(&mut input, ios, |column, io| {
         set(&mut io.device, u32::try_from(column.get()?).ok())
     })?;
+    if !input.is_empty() {
+        get_column(&mut input, ios, |column, io| {
+            set(
+                &mut io.processor,
+                u16::try_from(column.get()?).ok().map(|code| code.wrapping_sub(1)),
+            )
+        })?;
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::block::{self, Found, Kind};
 use super::varint::Input;
-use super::{MAGIC, VERSION, columns};
+use super::{MAGIC, OLDEST_VERSION, VERSION, columns};
 use crate::batch::Batch;
 use crate::error::{Place, RecordError, Warnings};
 use crate::facts::{CgroupFacts, Facts, Tally};
@@ -36,8 +36,10 @@ impl Reader {
             return Err(damaged(0, "this is no record of blklab"));
         }
         let version = u16::from_le_bytes([magic[14], magic[15]]);
-        if version != VERSION {
-            let message = format!("version {version} of the format; this blklab reads {VERSION}");
+        if !(OLDEST_VERSION..=VERSION).contains(&version) {
+            let message = format!(
+                "version {version} of the format; this blklab reads {OLDEST_VERSION} to {VERSION}"
+            );
             return Err(damaged(14, &message));
         }
         let offset = magic.len() as u64;

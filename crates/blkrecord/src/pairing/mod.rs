@@ -101,7 +101,7 @@ impl Pairing {
         io.ioprio = event.ioprio;
         (io.tgid, io.tid) = (event.tgid, event.tid);
         (io.command, io.cgroup) = (event.command, event.cgroup);
-        io.device = event.device;
+        (io.device, io.processor) = (event.device, event.processor);
         // Places are compared within a moment only, so the lower bits do.
         io.order = self.counts.events as u32;
         // Before Linux 4.15 the rest of a split bio is queued a second time.

@@ -9,7 +9,7 @@ use super::{Format, RecordReader, Source};
 use crate::error::RecordError;
 use crate::event::{Action, Event};
 use crate::facts::DeviceFacts;
-use crate::io::{SECTOR_BYTES, device_number};
+use crate::io::{SECTOR_BYTES, UNKNOWN_PROCESSOR, device_number};
 use crate::pairing::Pairing;
 use crate::rwbs;
 
@@ -34,6 +34,7 @@ fn open(files: Vec<(PathBuf, Source)>) -> Result<Box<dyn RecordReader>, RecordEr
 /// The fields that every line has.
 struct Fields<'a> {
     device: u32,
+    processor: u16,
     at_ns: u64,
     tid: u32,
     action: &'a [u8],
@@ -48,12 +49,13 @@ impl<'a> Fields<'a> {
         let device = device_number(integer32(&device[..comma])?, integer32(&device[comma + 1..])?);
         let (cpu, rest) = word(rest)?;
         let (sequence, rest) = word(rest)?;
-        integer(cpu)?;
+        let processor = u16::try_from(integer(cpu)?).unwrap_or(UNKNOWN_PROCESSOR);
         integer(sequence)?;
         let (time, rest) = word(rest)?;
         let (tid, rest) = word(rest)?;
         let (action, rest) = word(rest)?;
-        Some(Self { device, at_ns: seconds_as_ns(time)?, tid: integer32(tid)?, action, rest })
+        let (at_ns, tid) = (seconds_as_ns(time)?, integer32(tid)?);
+        Some(Self { device, processor, at_ns, tid, action, rest })
     }
 }
 
@@ -99,7 +101,8 @@ impl LineFormat for Blkparse {
         let at = trace.clock.at(fields.at_ns, 1);
         let mut event = Event::new(at.raw(), action, operation);
         event.flags = flags;
-        (event.device, event.tid, event.sector) = (fields.device, fields.tid, sector);
+        (event.device, event.processor) = (fields.device, fields.processor);
+        (event.tid, event.sector) = (fields.tid, sector);
         match (action, sign) {
             (Action::Split, b"/") => event.split_at = number,
             (Action::Split, _) => return wrong("a split without its second sector"),

@@ -23,6 +23,7 @@ fn both_byte_orders_and_versions_tell_the_same() {
         (second.merged, second.completed, second.tid),
         (Moment::at(150), Moment::at(900), 77)
     );
+    assert_eq!((first.processor, second.processor), (0, 3));
     assert_eq!((flush.operation, flush.error), (Operation::Flush, 5));
     assert_eq!((flush.issued, flush.completed), (Moment::at(1000), Moment::at(1200)));
 }

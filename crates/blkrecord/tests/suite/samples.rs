@@ -117,6 +117,7 @@ pub struct Record<'a> {
     pub bytes: u32,
     pub action: u64,
     pub pid: u32,
+    pub processor: u32,
     pub error: i16,
     pub payload: &'a [u8],
 }
@@ -149,7 +150,7 @@ pub fn blktrace(records: &[Record<'_>], big_endian: bool, wide: bool) -> Vec<u8>
             put(&record.pid.to_le_bytes());
         }
         put(&(8_u32 << 20).to_le_bytes());
-        put(&0_u32.to_le_bytes());
+        put(&record.processor.to_le_bytes());
         put(&record.error.to_le_bytes());
         put(&(record.payload.len() as u16).to_le_bytes());
         if wide {
@@ -166,7 +167,14 @@ pub fn blktrace_records() -> Vec<Record<'static>> {
     vec![
         Record { time: 900, action: NOTIFY, payload: b"postgres\0\0\0\0\0\0\0\0", ..base },
         Record { time: 1000, sector: 8, bytes: 4096, action: 0x1 | WRITE | SYNC, ..base },
-        Record { time: 1100, sector: 16, bytes: 4096, action: 0x1 | WRITE | SYNC, ..base },
+        Record {
+            time: 1100,
+            sector: 16,
+            bytes: 4096,
+            action: 0x1 | WRITE | SYNC,
+            processor: 3,
+            ..base
+        },
         Record { time: 1150, sector: 16, bytes: 4096, action: 0x2 | WRITE | SYNC, ..base },
         Record { time: 1200, action: 9, ..base },
         Record { time: 1300, sector: 8, bytes: 8192, action: 0xc | WRITE | SYNC, ..base },

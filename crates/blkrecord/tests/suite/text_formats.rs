@@ -76,6 +76,7 @@ fn blkparse_is_paired() {
     let [first, merged, behind, front] = trace.ios[..] else { panic!("{trace:?}") };
     assert_eq!(trace.names.text(first.command), "kj [our] nald");
     assert_eq!(trace.names.text(merged.command), "dd");
+    assert_eq!((first.processor, merged.processor), (0, 1));
     // The trace begins with its first event of an I/O.
     assert_eq!((first.queued, first.issued), (Moment::at(0), Moment::at(3000)));
     assert_eq!((merged.merged, merged.completed), (Moment::at(900), Moment::at(8500)));

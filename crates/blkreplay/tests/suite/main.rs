@@ -3,6 +3,7 @@
 mod between_tasks;
 mod depth;
 mod fidelity;
+mod homes;
 mod properties;
 mod samples;
 mod think_times;

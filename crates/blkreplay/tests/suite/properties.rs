@@ -149,7 +149,7 @@ fn tasks_of(recording: &Recording) -> Vec<Vec<u64>> {
     let plans = blkreplay::recorded::Recorded::read(
         &mut *blkrecord::readers::from_bytes(
             std::path::Path::new("test"),
-            Recording { batch: recording.batch.clone(), names: recording.names.clone() }.bytes(),
+            recording.clone().bytes(),
             None,
         )
         .unwrap(),

@@ -14,10 +14,11 @@ use blksim::workload::parse;
 use blksim::workload::replay::{Cursor, ReplayIo, SharedSignals, TaskPlan, Turn};
 
 /// A recording under construction.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub batch: Batch,
     pub names: Names,
+    pub processors: Option<u32>,
 }
 
 impl Recording {
@@ -75,8 +76,11 @@ impl Recording {
             let name = format!("disk{number}");
             DeviceFacts { number, name, ..DeviceFacts::default() }
         };
-        let facts =
-            Facts { devices: devices.into_iter().map(device).collect(), ..Facts::default() };
+        let facts = Facts {
+            devices: devices.into_iter().map(device).collect(),
+            processors: self.processors,
+            ..Facts::default()
+        };
         let mut writer = Writer::new(Vec::new(), &facts).unwrap();
         let tally = Tally::default();
         writer.write(&mut self.batch, &self.names, &tally).unwrap();

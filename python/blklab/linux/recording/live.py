@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 from blklab import _core
 from blklab.linux.disks.resolution import Resolution
-from blklab.linux.recording.recorder import POLL_SECONDS, translated
+from blklab.linux.recording.recorder import translated
 from blklab.linux.recording.request import capture_request
 from blklab.recordings.waits import Waits
+
+_POLL_SECONDS = 0.02
+"""The kernel's buffers hold many times this."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class LiveWaits:
         try:
             while (left_s := end_s - time.monotonic()) > 0:
                 self.capture.poll()
-                time.sleep(min(POLL_SECONDS, left_s))
+                time.sleep(min(_POLL_SECONDS, left_s))
             return Waits.model_validate_json(self.capture.window())
         except _core.CaptureError as error:
             raise translated(error) from error

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import os
+import select
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -21,8 +24,10 @@ from blklab.errors import (
 from blklab.linux.processes.signals import shielded
 from blklab.recordings.facts import Tally
 
-POLL_SECONDS = 0.02
-"""The kernel's buffers hold many times this."""
+CHECK_SECONDS = 0.1
+"""Time between two looks at the recorder's thread, which takes what the kernel has by itself."""
+_LOOK_SECONDS = 0.02
+"""Time between two looks whether a command has ended, where the kernel does not tell."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,9 @@ def record(request: str, command: Sequence[str] = (), *, seconds: float | None =
     try:
         process = _started(command) if command else None
         while (process is None or process.poll() is None) and (end is None or time.monotonic() < end):
-            recording.poll()
-            time.sleep(POLL_SECONDS if end is None else min(POLL_SECONDS, max(0, end - time.monotonic())))
+            recording.check()
+            left = CHECK_SECONDS if end is None else min(CHECK_SECONDS, end - time.monotonic())
+            _wait(process, max(0, left))
     except InterruptedRunError as error:
         interrupted = error
     except _core.CaptureError as error:
@@ -85,7 +91,7 @@ def record(request: str, command: Sequence[str] = (), *, seconds: float | None =
 
 @contextmanager
 def recording_of_a_moment(request: str) -> Iterator[None]:
-    """Records meanwhile; for so few I/Os that the kernel's buffers hold all of them. The file is whole then.
+    """Records meanwhile. The file is whole then.
 
     Raises:
         NotRootError: if root is missing.
@@ -116,6 +122,25 @@ def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
         raise MissingToolError(f"{command[0]}: cannot be started: {reason_of(error)}") from error
     except ValueError as error:  # a NUL byte
         raise MissingToolError(f"{command[0]!r}: cannot be started: {error}") from error
+
+
+def _wait(process: subprocess.Popen[bytes] | None, seconds: float) -> None:
+    """Returns after this time, or once the process has ended."""
+    if process is None:
+        time.sleep(seconds)
+        return
+    try:
+        # Unlike `Popen.wait`, which looks again and again, this takes no processor from the command.
+        descriptor = os.pidfd_open(process.pid)
+    except OSError:  # before Linux 5.3
+        time.sleep(min(_LOOK_SECONDS, seconds))
+        return
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(math.ceil(1e3 * seconds))
+    finally:
+        os.close(descriptor)
 
 
 def translated(error: _core.CaptureError) -> BlklabError:

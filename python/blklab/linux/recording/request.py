@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,6 +67,7 @@ def _request(target: str, disks: Sequence[Disk], command: Sequence[str], *, capt
     facts = Facts(
         target=target,
         kernel=platform.release(),
+        processors=os.cpu_count(),
         cgroup_version=hierarchy.version if hierarchy else None,
         command=list(command),
         devices=[_device(disk) for disk in disks],

@@ -121,6 +121,7 @@ impl Reader {
         event.flags = flags;
         (event.sector, event.bytes) = (header.sector, u64::from(header.bytes));
         (event.device, event.tid) = (header.device, header.pid);
+        event.processor = header.processor;
         if self.last_device != Some(header.device) {
             self.note_device(header.device);
         }

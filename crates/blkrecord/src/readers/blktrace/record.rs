@@ -1,7 +1,7 @@
 //! One record: `struct blk_io_trace` and `struct blk_io_trace2` of `linux/blktrace_api.h`.
 
 use crate::event::Action;
-use crate::io::{Flags, Operation};
+use crate::io::{Flags, Operation, UNKNOWN_PROCESSOR};
 
 /// Byte order and version of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +81,7 @@ impl Layout {
             action,
             pid,
             device: word(after),
+            processor: u16::try_from(word(after + 4)).unwrap_or(UNKNOWN_PROCESSOR),
             // The kernel stores −errno in 16 bits.
             error: (short(after + 8) as i16).unsigned_abs(),
             payload_bytes: short(after + 10),
@@ -106,6 +107,7 @@ pub struct Header {
     pub action: u64,
     pub pid: u32,
     pub device: u32,
+    pub processor: u16,
     pub error: u16,
     pub payload_bytes: u16,
 }

@@ -40,6 +40,14 @@ pub struct Signal {
     pub number: u32,
 }
 
+/// The processor that a task was on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Home {
+    pub processor: u16,
+    /// The processors of the recorded machine.
+    pub of: u16,
+}
+
 /// The I/Os of a task, and what it waits for and gives to others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskPlan {
@@ -50,6 +58,8 @@ pub struct TaskPlan {
     pub thinks_in_turn: bool,
     /// Think times count from the end of the submission before, in which the task may have slept for a tag.
     pub knows_submissions: bool,
+    /// If it mostly was on one; for hosts, since models place tasks themselves.
+    pub home: Option<Home>,
     /// In the order of I/Os.
     pub awaits: Vec<Signal>,
     /// In the order of completions.
@@ -119,6 +129,9 @@ impl TaskPlan {
             if latest > index || taken < io.waits_for as usize {
                 return Err(PlanError::of(format!("I/O {index} waits for one after it")));
             }
+        }
+        if self.home.is_some_and(|home| home.processor >= home.of) {
+            return Err(PlanError::of("its processor is none of its machine's"));
         }
         for (signals, what) in [(&self.awaits, "waits for"), (&self.sets, "sets")] {
             if !signals.is_sorted_by_key(|signal| signal.at) {

@@ -7,11 +7,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::plan::{PlanError, ReplayIo, Signal, TaskPlan};
+use super::plan::{Home, PlanError, ReplayIo, Signal, TaskPlan};
 use crate::core::record::Direction;
 use crate::workload::own_priority::OwnPriority;
 
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 const SECTOR_BYTES: u64 = 512;
 /// Bits of an I/O's first byte: direction, durable, with a priority of its own.
 const DURABLE: u64 = 4;
@@ -20,7 +20,9 @@ const PRIORITY: u64 = 8;
 const ANY: u64 = 1;
 const IN_TURN: u64 = 2;
 const SUBMISSIONS: u64 = 4;
-const FLAGS: u32 = 3;
+/// The task's processor and the number of all follow.
+const HOME: u64 = 8;
+const FLAGS: u32 = 4;
 /// The largest offset, so that sums stay within 64 bits.
 const MAX_SECTOR: u64 = 1 << 53;
 
@@ -33,7 +35,12 @@ pub fn encode(plans: &[TaskPlan]) -> String {
         let any = if plan.waits_for_any { ANY } else { 0 };
         let in_turn = if plan.thinks_in_turn { IN_TURN } else { 0 };
         let submissions = if plan.knows_submissions { SUBMISSIONS } else { 0 };
-        put(&mut bytes, (plan.ios.len() as u64) << FLAGS | any | in_turn | submissions);
+        let at_home = if plan.home.is_some() { HOME } else { 0 };
+        put(&mut bytes, (plan.ios.len() as u64) << FLAGS | any | in_turn | submissions | at_home);
+        if let Some(Home { processor, of }) = plan.home {
+            put(&mut bytes, u64::from(processor));
+            put(&mut bytes, u64::from(of));
+        }
         let (mut end, mut waits_for) = (0, 0);
         for (index, io) in plan.ios.iter().enumerate() {
             let own = io.priority.map_or(0, |_| PRIORITY);
@@ -69,7 +76,7 @@ pub fn decode(text: &str) -> Result<Vec<TaskPlan>, PlanError> {
         .decode(text)
         .map_err(|error| PlanError::of(format!("it is not base64: {error}")))?;
     let mut reader = Reader { bytes: &bytes, flags: FLAGS };
-    // Versions 1 to 3, which stored runs may have, had no flags, one and two.
+    // Versions 1 to 4, which stored runs may have, had no flags, one, two and three.
     reader.flags = match reader.number()? {
         version @ 1..=VERSION => version as u32 - 1,
         other => {
@@ -159,6 +166,10 @@ impl Reader<'_> {
         u32::try_from(self.number()?).map_err(|_| PlanError::of("a number is too large"))
     }
 
+    fn short(&mut self) -> Result<u16, PlanError> {
+        u16::try_from(self.number()?).map_err(|_| PlanError::of("a number is too large"))
+    }
+
     /// A number of things, each of which takes at least a byte.
     fn count(&mut self) -> Result<usize, PlanError> {
         let count = self.number()?;
@@ -181,6 +192,11 @@ impl Reader<'_> {
         let first = self.number()?;
         let flags = first & ((1 << self.flags) - 1);
         let count = self.counted(first >> self.flags)?;
+        let home = if flags & HOME == 0 {
+            None
+        } else {
+            Some(Home { processor: self.short()?, of: self.short()? })
+        };
         let mut ios = Vec::with_capacity(count);
         let (mut end, mut waits_for) = (0_u64, 0_u32);
         for index in 0..count {
@@ -243,6 +259,7 @@ impl Reader<'_> {
             waits_for_any: flags & ANY != 0,
             thinks_in_turn: flags & IN_TURN != 0,
             knows_submissions: flags & SUBMISSIONS != 0,
+            home,
             awaits: signals()?,
             sets: signals()?,
         })
@@ -272,28 +289,38 @@ mod tests {
     fn plans_are_read_back() {
         let both = [false, true];
         let plans = both.map(|any| both.map(|in_turn| both.map(|known| plan(any, in_turn, known))));
-        let plans = plans.concat().concat();
+        let mut plans = plans.concat().concat();
+        plans[3].home = Some(Home { processor: 300, of: 512 });
         assert_eq!(decode(&encode(&plans)).unwrap(), plans);
+    }
+
+    #[test]
+    fn a_processor_that_its_machine_lacks_is_refused() {
+        let mut one = plan(false, false, false);
+        one.home = Some(Home { processor: 2, of: 2 });
+        let error = decode(&encode(&[one])).unwrap_err().to_string();
+        assert_eq!(error, "task 0: its processor is none of its machine's");
     }
 
     #[test]
     fn earlier_versions_had_fewer_flags() {
         let mut bytes = URL_SAFE_NO_PAD.decode(encode(&[plan(false, false, false)])).unwrap();
-        assert_eq!(bytes[..3], [4, 1, 5 << 3]);
-        for (version, first, any, in_turn) in [
-            (1, 5, false, false),
-            (2, 5 << 1, false, false),
-            (2, 5 << 1 | 1, true, false),
-            (3, 5 << 2 | 2, false, true),
+        assert_eq!(bytes[..3], [5, 1, 5 << 4]);
+        for (version, first, any, in_turn, known) in [
+            (1, 5, false, false, false),
+            (2, 5 << 1, false, false, false),
+            (2, 5 << 1 | 1, true, false, false),
+            (3, 5 << 2 | 2, false, true, false),
+            (4, 5 << 3 | 4, false, false, true),
         ] {
             (bytes[0], bytes[2]) = (version, first);
             let read = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap();
-            assert_eq!(read, [plan(any, in_turn, false)]);
+            assert_eq!(read, [plan(any, in_turn, known)]);
         }
-        for version in [0, 5] {
+        for version in [0, 6] {
             bytes[0] = version;
             let error = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap_err();
-            assert_eq!(error.to_string(), format!("its version is {version}, not up to 4"));
+            assert_eq!(error.to_string(), format!("its version is {version}, not up to 5"));
         }
     }
 }
