@@ -149,7 +149,8 @@ class _Trial:
         vector = self._with(number)
         vector[self._others] += self._inverse @ taken
         low, high = self.problem.layout.bounds()
-        return np.asarray(np.clip(vector, low, high))
+        clipped: Floats = np.clip(vector, low, high)
+        return clipped
 
     def disk(self, number: int, placement: Placement) -> VirtualDisk:
         """Such a disk."""
@@ -157,7 +158,7 @@ class _Trial:
         return self.problem.layout.disk(self.vector(number, placement, _SURE_SEEDS), like)
 
     def _with(self, number: int) -> Floats:
-        vector = self.problem.start.copy()
+        vector: Floats = self.problem.start.copy()
         vector[self.index] = math.log(number)
         return vector
 
