@@ -1,4 +1,4 @@
-"""How many servers a disk may have, and in which way commands may be placed on them."""
+"""Numbers of servers that measurements leave open, and ways of placing commands on them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ClosedForm(Problem):
 
 
 def servers(truth: VirtualDisk, like: VirtualDisk, *, queue_depth: int = 64, error: float = 0.01) -> Servers:
-    """What is likely, from measurements with an error."""
+    """Servers that measurements with an error leave open."""
     problem = ClosedForm(truth, like, queue_depth)
     names = problem.layout.names
     weighted = np.zeros((len(DEPTHS), len(names)))

@@ -1,4 +1,4 @@
-"""How many servers a disk may have, and in which way commands may be placed on them.
+"""Numbers of servers that a disk may have, and ways in which commands may be placed on them.
 
 Below the right number queues form, above it they vanish, so a derivative says little: each number is tried,
 with the other figures following in a straight line. As many servers as there are commands, any of which may
@@ -22,6 +22,8 @@ _GRID_FACTOR = 1.2
 _MOST_SPARSE = 64
 """Times the commands in flight: with more servers, those placed at random hardly ever meet."""
 _QUICK_SEEDS, _SURE_SEEDS = SEEDS[:1], SEEDS[:4]
+_MOST_STEPS = 10
+"""Of numerical derivatives, by which other figures follow."""
 _LOOKED_AT = 4
 """Numbers of servers of the other placement that are simulated with more seeds."""
 
@@ -147,7 +149,9 @@ class _Trial:
         """The number, with the other figures where they leave least."""
         _, taken = self._residuals(number, placement, seeds)
         vector = self._with(number)
-        vector[self._others] += self._inverse @ taken
+        # Straight lines hold for a while only.
+        most = _MOST_STEPS * self.problem.layout.steps()[self._others]
+        vector[self._others] += np.clip(self._inverse @ taken, -most, most)
         low, high = self.problem.layout.bounds()
         clipped: Floats = np.clip(vector, low, high)
         return clipped
