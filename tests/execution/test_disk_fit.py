@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from blklab.backends.modelled_device import device_facts
 from blklab.execution.calibration.disk.forward import FINE_IOS, Forward, most_rate
 from blklab.execution.calibration.disk.ground import DiskFacts
 from blklab.execution.calibration.disk.loads import DiskLoad, fitted_loads
@@ -15,7 +16,9 @@ from blklab.execution.calibration.disk.parameters import Layout, Service, Virtua
 from blklab.execution.calibration.disk.search import Problem, best_traded
 from blklab.execution.calibration.disk.start import link_units
 from blklab.linux.queue.hardware import HardwareQueues
+from blklab.simulator.request import model_target
 from blklab.spec.machines import load_machine
+from blklab.spec.profiles import load_profile
 
 TRUTH = VirtualDisk(
     read=Service(latency_ns=321_121, spread=0.268, command_ns=7018, kib_ns=3692),
@@ -114,3 +117,14 @@ def test_a_vector_is_its_disk(found: dict[Row, Observation]) -> None:
     layout = layout_of(found)
     again = layout.disk(layout.vector(TRUTH), FALSE)
     assert again.parameters() == TRUTH.parameters()
+
+
+def test_no_time_is_beyond_what_a_profile_can_have(found: dict[Row, Observation]) -> None:
+    """On a disk of another kind a search may run away with a figure."""
+    layout = layout_of(found)
+    vector = layout.vector(TRUTH)
+    vector[layout.names.index("read.latency")] = 80
+    low, high = layout.bounds()
+    bounded = layout.disk(np.clip(vector, low, high), TRUTH)
+    target = model_target(f"virtual,read_latency={bounded.parameters()['read_latency']}")
+    assert device_facts(target, load_profile(target.device))["device"]["capacity_bytes"]

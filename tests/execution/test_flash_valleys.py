@@ -12,15 +12,18 @@ import numpy as np
 import pytest
 
 from blklab.execution.calibration.disk.fit import TWO_SIDED
+from blklab.execution.calibration.disk.flash import valleys
 from blklab.execution.calibration.disk.flash.figures import FlashDrive, Floats, Layout, kib_ns_of, with_facts
 from blklab.execution.calibration.disk.flash.filling import Line, Point, Stages, between_s
 from blklab.execution.calibration.disk.flash.loads import Row, refilling
 from blklab.execution.calibration.disk.flash.long_writes import long_writes, with_long_writes
 from blklab.execution.calibration.disk.flash.refilling import Refill, refilled, with_refill
-from blklab.execution.calibration.disk.flash.search import Problem
+from blklab.execution.calibration.disk.flash.search import Observed, Problem
 from blklab.execution.calibration.disk.flash.valleys import walked
 from blklab.execution.calibration.disk.ground import opened_ground
 from blklab.execution.calibration.disk.limits import buffer_load
+from blklab.execution.calibration.disk.loads import DiskLoad
+from blklab.execution.calibration.disk.model import Model
 from blklab.execution.calibration.disk.runs import Runs
 from blklab.execution.calibration.disk.saved import SavedMeasurements
 from blklab.spec.targets import parse_target
@@ -119,6 +122,62 @@ def test_the_search_goes_on_from_a_better_place_that_is_met(drive: FlashDrive) -
     for name, entry in zip(NAMES, problem.start.tolist(), strict=True):
         low, high = found.intervals[name]
         assert low <= entry <= high, name
+
+
+def test_steps_of_whole_pages_count_as_errors_and_smooth_courses_do_not(drive: FlashDrive) -> None:
+    like = replace(drive, slc_program=300_000, slc_bytes=90e6, buffer_bytes=30e6)
+
+    def numbers(one: FlashDrive) -> list[float]:
+        return [
+            math.log(one.slc_bytes) + 0.5 * math.log(one.buffer_bytes),
+            0.01 * math.floor(one.slc_bytes / 100e3),
+            0.01 * math.floor(one.slc_bytes / 100e3),
+        ]
+
+    problem = ClosedForm(like, numbers, error=0.001)
+    load = refilling(256, 32, 500, 100_000, 900_000, like.capacity_bytes)
+    alike = Observed(Row(load, "iops", 900_000), log=0.0, error=0.001, count=2)
+    problem.rows = [alike, alike, alike]
+    problem.reach(problem.start)
+    smooth, *stepping = problem.own_errors.tolist()
+    assert smooth == pytest.approx(0.001, rel=0.01)
+    # Steps of 0.01 are off a smooth course by 0.01 / sqrt(12) in the mean of squares.
+    assert stepping == pytest.approx([0.003, 0.003], rel=0.4)
+
+
+def test_drawn_loads_have_the_error_of_chance_though_few_repetitions_agree(drive: FlashDrive) -> None:
+    load = DiskLoad("mixed", 64, 8)
+    row = Row(load, "iops", 100_000, drawn=True)
+    model = Model(drive.capacity_bytes, MACHINE)
+    model.runtimes_us[load.name] = row.runtime_us
+    runs = model.measured(row.device(drive), [load], range(1, 17))[0]
+    chance = float(np.std([math.log(run.iops) for run in runs], ddof=1))
+    agreeing = Observed(row, log=math.log(runs[0].iops), error=3e-4, count=3)
+    problem = Problem([agreeing], Layout(("program",)), drive, model, {})
+    # Of three repetitions less four simulations.
+    assert problem.own_errors[0] == pytest.approx(chance * math.sqrt(1 / 3 + 1 / 4), rel=0.5)
+    apart = replace(agreeing, error=5 * chance)
+    assert Problem([apart], Layout(("program",)), drive, model, {}).own_errors[0] > 5 * chance
+
+
+def test_a_walk_without_restarts_left_has_intervals_nevertheless(
+    drive: FlashDrive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A better place is met on each way, and nothing comes of it."""
+    like = replace(drive, slc_program=300_000, slc_bytes=90e6, buffer_bytes=30e6)
+    entry = Layout(NAMES).vector(like)[0]
+
+    def numbers(one: FlashDrive) -> list[float]:
+        moved = abs(math.log(one.slc_program) - entry)
+        hollow = 0.002 if 1e-5 < moved < 0.001 else 0.0
+        return [math.log(one.slc_program), math.log(one.slc_bytes), math.log(one.buffer_bytes), hollow]
+
+    problem = ClosedForm(like, numbers, error=0.001)
+    problem.measured = problem.measured + np.array([0, 0, 0, 0.002])
+    monkeypatch.setattr(valleys, "descended", lambda problem, vector, *, free: problem.start)
+    found = walked(problem, problem.start)
+    for low, high in found.intervals.values():
+        assert high - low > 0.001
 
 
 def test_a_stage_with_few_runs_on_it_is_looked_for() -> None:

@@ -238,10 +238,16 @@ def _intervals(fit: Fit) -> dict[str, tuple[int | None, int | None, str]]:
     layout = fit.layout
     priors = layout.prior_deviations()
     found: dict[str, tuple[int | None, int | None, str]] = {}
-    for name, value, deviation, prior in zip(
-        layout.names, fit.vector.tolist(), fit.deviations.tolist(), priors.tolist(), strict=True
+    for name, value, deviation, prior, least, largest in zip(
+        layout.names,
+        fit.vector.tolist(),
+        fit.deviations.tolist(),
+        priors.tolist(),
+        *(ends.tolist() for ends in fit.with_others),
+        strict=True,
     ):
         half = TWO_SIDED * deviation
+        low_end, high_end = min(value - half, least), max(value + half, largest)
         key = {"transfer": "rate"}.get(name.split(".")[-1], name.split(".")[-1])
         if "." in name:
             key = f"{name.split('.')[0]}_{key}"
@@ -252,15 +258,15 @@ def _intervals(fit: Fit) -> dict[str, tuple[int | None, int | None, str]]:
         elif deviation > _UNIDENTIFIED * prior:
             found[key] = (None, None, "not identified by the loads")
         elif layout.is_log(name):
-            found[key] = (round(math.exp(value - half)), round(math.exp(value + half)), "fitted")
+            found[key] = (round(math.exp(low_end)), round(math.exp(high_end)), "fitted")
         elif name.endswith("spread"):
-            found[key] = (max(0, round(1000 * (value - half))), round(1000 * (value + half)), "fitted")
+            found[key] = (max(0, round(1000 * low_end)), round(1000 * high_end), "fitted")
         elif name.endswith("command"):
             unit = layout.unit_ns(name)
-            found[key] = (max(0, round(unit * (value - half))), round(unit * (value + half)), "fitted")
+            found[key] = (max(0, round(unit * low_end)), round(unit * high_end), "fitted")
         else:
             unit = layout.unit_ns(name)
-            slow, fast = unit * (value + half), unit * (value - half)
+            slow, fast = unit * high_end, unit * low_end
             found[key] = (rate_of(slow), rate_of(fast) if fast > 0 else None, "fitted")
     return found
 

@@ -53,6 +53,8 @@ class Fit:
     """Choices (keys of the profile) of which the loads leave open which is right."""
     parallel_interval: tuple[int, int | None]
     """None: any number above would do as well."""
+    with_others: tuple[Floats, Floats]
+    """The least and the largest entries that go with other numbers of servers, or the other placement."""
 
 
 def fitted(
@@ -89,6 +91,10 @@ def fitted(
     best = starts[0]
     undecided = set() if near is None else set(near.undecided) - {"placement"}
     if near is None:
+        # One direction may be limited by servers, the other by its link.
+        starts = [
+            best_traded(problem(start, one_way, _FIRST_MODEL_ERROR, COARSE_IOS), start) for start in starts
+        ]
         for calls in (_FIRST_CALLS, _COARSE_CALLS):
             tried = []
             for start in starts:
@@ -183,5 +189,6 @@ def _finished(
         model_error=model_error,
         undecided=frozenset(open_choices),
         parallel_interval=(servers.low, servers.high),
+        with_others=(servers.least, servers.largest),
     )
     return fit, servers.better

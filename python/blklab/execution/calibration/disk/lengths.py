@@ -1,4 +1,4 @@
-"""How long each load runs: too short to reach a limit, unless it is to test the profile."""
+"""Lengths of loads: too short to reach a limit, unless a load is to test the profile."""
 
 from __future__ import annotations
 

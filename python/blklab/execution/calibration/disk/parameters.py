@@ -23,6 +23,8 @@ KIND = "virtual"
 MOST_RATE = 1 << 44
 MOST_PARALLEL = 65_536
 _MOST_SPREAD = 3.0
+_MOST_TIME_NS = 100_000_000_000
+"""Of a latency and of a flush, as the device kind has it."""
 _KIB_NS = 1024 * 1_000_000_000
 """Nanoseconds per KiB times this rate in bytes per second."""
 
@@ -184,13 +186,16 @@ class Layout:
 
     def bounds(self) -> tuple[Floats, Floats]:
         """The least and the largest entries."""
-        low = [-np.inf if self.is_log(name) else 0.0 for name in self.names]
-        high = [
-            math.log(MOST_PARALLEL) if name == "parallel" else _MOST_SPREAD if "spread" in name else np.inf
-            for name in self.names
-        ]
-        low[self.names.index("parallel")] = 0.0
-        return np.array(low), np.array(high)
+        most_time = math.log(_MOST_TIME_NS)
+
+        def most(name: str) -> float:
+            if name == "parallel":
+                return math.log(MOST_PARALLEL)
+            # A poor fit would else lead to times that no profile can have.
+            return most_time if self.is_log(name) else _MOST_SPREAD if "spread" in name else np.inf
+
+        low = np.zeros(len(self.names))
+        return low, np.array([most(name) for name in self.names])
 
     def prior_deviations(self) -> Floats:
         """Wide: they only keep entries in place about which the loads say nothing."""

@@ -1,4 +1,4 @@
-"""How many servers a disk may have, and in which way commands may be placed on them.
+"""Numbers of servers that a disk may have, and ways in which commands may be placed on them.
 
 Below the right number queues form, above it they vanish, so a derivative says little: each number is tried,
 with the other figures following in a straight line. As many servers as there are commands, any of which may
@@ -22,6 +22,8 @@ _GRID_FACTOR = 1.2
 _MOST_SPARSE = 64
 """Times the commands in flight: with more servers, those placed at random hardly ever meet."""
 _QUICK_SEEDS, _SURE_SEEDS = SEEDS[:1], SEEDS[:4]
+_MOST_STEPS = 10
+"""Of numerical derivatives, by which other figures follow."""
 _LOOKED_AT = 4
 """Numbers of servers of the other placement that are simulated with more seeds."""
 
@@ -35,7 +37,10 @@ class Servers:
     """None: any number above would do as well."""
     undecided: bool
     """Whether commands might be placed in the other way."""
-    better: VirtualDisk | None
+    least: Floats
+    """The least entries of the vector that go with any of these numbers, and the largest."""
+    largest: Floats
+    better: VirtualDisk | None = None
     """A disk that places them in the other way, if that is clearly nearer to what was measured."""
 
 
@@ -56,10 +61,15 @@ def likely_servers(
     trial = _Trial(problem, errors, information, weighted)
     own = problem.like.placement
     whole = round(math.exp(problem.start[trial.index]))
-    low, high = _walked(trial, whole, certain)
+    low, high, tried = _walked(trial, whole, certain)
+
+    def found(*, undecided: bool, better: VirtualDisk | None = None) -> Servers:
+        vectors = np.array([problem.start, *tried])
+        return Servers(low, high, undecided, vectors.min(axis=0), vectors.max(axis=0), better)
+
     if whole == 1 and low == high == 1:
         # A single server is any server.
-        return Servers(low, high, undecided=False, better=None)
+        return found(undecided=False)
     other: Placement = "random" if own == "any" else "any"
     grid = _grid(problem, other)
     quick = {number: trial.misfit(number, other, _QUICK_SEEDS) for number in grid}
@@ -68,17 +78,14 @@ def likely_servers(
     best = min(sure, key=sure.__getitem__)
     beyond = sure[best] - trial.misfit(whole, own, _SURE_SEEDS)
     if beyond > certain:
-        return Servers(low, high, undecided=False, better=None)
-    better = trial.disk(best, other) if beyond < -certain else None
-    # What the few seeds at the best number say, those of one seed say of its neighbours.
+        return found(undecided=False)
+    # Few seeds compare the best number with that of the own placement, one its neighbours with it.
     likely = [number for number in grid if quick[number] - quick[best] + max(0.0, beyond) <= certain]
     likely = sorted({best, *likely})
-    return Servers(
-        low=min(low, likely[0]),
-        high=None if high is None or likely[-1] == grid[-1] else max(high, likely[-1]),
-        undecided=True,
-        better=better,
-    )
+    tried += [trial.vector(number, other, _QUICK_SEEDS) for number in likely]
+    low = min(low, likely[0])
+    high = None if high is None or likely[-1] == grid[-1] else max(high, likely[-1])
+    return found(undecided=True, better=trial.disk(best, other) if beyond < -certain else None)
 
 
 def _grid(problem: Problem, placement: Placement) -> list[int]:
@@ -92,13 +99,21 @@ def _grid(problem: Problem, placement: Placement) -> list[int]:
     return found
 
 
-def _walked(trial: _Trial, whole: int, certain: float) -> tuple[int, int | None]:
-    """The least and the largest number that are not ruled out, under the placement that was found."""
+def _walked(trial: _Trial, whole: int, certain: float) -> tuple[int, int | None, list[Floats]]:
+    """The least and the largest number that are not ruled out, under the placement that was found.
+
+    With the vectors that go with them.
+    """
     own = trial.problem.like.placement
     at_best = trial.misfit(whole, own, _QUICK_SEEDS)
 
+    vectors: list[Floats] = []
+
     def possible(number: int) -> bool:
-        return trial.misfit(number, own, _QUICK_SEEDS) - at_best <= certain
+        if trial.misfit(number, own, _QUICK_SEEDS) - at_best > certain:
+            return False
+        vectors.append(trial.vector(number, own, _QUICK_SEEDS))
+        return True
 
     low, high = whole, None
     for factor in _FACTORS:
@@ -113,7 +128,7 @@ def _walked(trial: _Trial, whole: int, certain: float) -> tuple[int, int | None]
             high = above
             break
         above = more
-    return low, high
+    return low, high, vectors
 
 
 class _Trial:
@@ -132,22 +147,29 @@ class _Trial:
         residuals, taken = self._residuals(number, placement, seeds)
         return float(residuals @ residuals - taken @ self._inverse @ taken)
 
-    def disk(self, number: int, placement: Placement) -> VirtualDisk:
-        """Such a disk, with the other figures where they leave least."""
-        _, taken = self._residuals(number, placement, _SURE_SEEDS)
-        vector = self._vector(number)
-        vector[self._others] += self._inverse @ taken
+    def vector(self, number: int, placement: Placement, seeds: Sequence[int]) -> Floats:
+        """The number, with the other figures where they leave least."""
+        _, taken = self._residuals(number, placement, seeds)
+        vector = self._with(number)
+        # Straight lines hold for a while only.
+        most = _MOST_STEPS * self.problem.layout.steps()[self._others]
+        vector[self._others] += np.clip(self._inverse @ taken, -most, most)
         low, high = self.problem.layout.bounds()
-        like = replace(self.problem.like, placement=placement)
-        return self.problem.layout.disk(np.clip(vector, low, high), like)
+        clipped: Floats = np.clip(vector, low, high)
+        return clipped
 
-    def _vector(self, number: int) -> Floats:
+    def disk(self, number: int, placement: Placement) -> VirtualDisk:
+        """Such a disk."""
+        like = replace(self.problem.like, placement=placement)
+        return self.problem.layout.disk(self.vector(number, placement, _SURE_SEEDS), like)
+
+    def _with(self, number: int) -> Floats:
         vector: Floats = self.problem.start.copy()
         vector[self.index] = math.log(number)
         return vector
 
     def _residuals(self, number: int, placement: Placement, seeds: Sequence[int]) -> tuple[Floats, Floats]:
         like = replace(self.problem.like, placement=placement)
-        predicted = self.problem.by_seed(self._vector(number), seeds, like=like).mean(axis=0)
+        predicted = self.problem.by_seed(self._with(number), seeds, like=like).mean(axis=0)
         residuals = (self.problem.measured - predicted) / self._errors
         return residuals, self._weighted.T @ residuals

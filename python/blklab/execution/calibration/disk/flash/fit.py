@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -73,9 +72,8 @@ def fitted(
     problem.start = vector
     for _ in range(2):
         vector = descended(problem, vector)
-        before, problem.model_error = problem.model_error, _excess(problem, vector)
-        if problem.model_error <= before:
-            break
+        problem.reach(vector)
+        problem.model_error = _excess(problem, vector)
     found = walked(problem, vector)
     error = _excess(problem, found.vector)
     if error < _LESS_ERROR * problem.model_error:
@@ -125,9 +123,7 @@ def _excess(problem: Problem, vector: Floats) -> float:
 def _finished(problem: Problem, vector: Floats, intervals: Mapping[str, tuple[float, float]]) -> FlashFit:
     drive = problem.layout.drive(vector, problem.like)
     by_seed = problem.predicted(drive, SEEDS)
-    chance = by_seed.std(axis=0, ddof=1) / math.sqrt(len(by_seed))
-    errors = np.hypot(problem.errors, chance)
-    weighted = problem.slopes(vector, range(len(vector))) / errors[:, None]
+    weighted = problem.slopes(vector, range(len(vector))) / problem.errors[:, None]
     information = weighted.T @ weighted + np.diag(1 / problem.priors**2)
     misfit = problem.measured - by_seed.mean(axis=0)
     return FlashFit(

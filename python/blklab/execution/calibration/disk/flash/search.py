@@ -20,9 +20,17 @@ from blklab.execution.calibration.disk.model import Model
 
 SEEDS = range(11, 15)
 _FIRST_SEED = SEEDS[:1]
+_CHANCE_SEEDS = range(101, 125)
+"""Of simulations that tell how much chance a drawn load has: a few numbers may agree by chance."""
+_FAR_LARGER = 2.0
+"""Times the scatter that chance explains, for the scatter of a few repetitions to count instead."""
 _LEAST_ERROR = 3e-4
 _COUNTED = 1.0
 """I/Os by which a run's count is uncertain: it is whole, and so are the steps in which buffers fill."""
+_LINES, _PLACES, _CURVE = 3, 7, 2
+"""Lines through a place, places on each, and the degree of a smooth course along them."""
+_REACH = 0.3
+"""Of the steps of numerical derivatives, to either side."""
 _TOLERATED = 3.0
 """Standard errors beyond which a residual counts less."""
 _CALLS = 10
@@ -83,11 +91,42 @@ class Problem:
         self.start = layout.vector(like)
         for one in rows:
             model.runtimes_us[one.row.load.name] = one.row.runtime_us
-        by_seed = self.predicted(like, SEEDS)
-        counts = np.array([one.count for one in rows])
-        self.own_errors = np.maximum(
-            np.array([one.error for one in rows]), by_seed.std(axis=0, ddof=1) / np.sqrt(counts)
-        )
+        self.own_errors = np.array([self._own_error(one, like) for one in rows])
+
+    def reach(self, vector: Floats) -> None:
+        """Estimates the errors anew at a place near the best one: both chance and steps depend on it.
+
+        The drive counts in whole pages and I/Os, so what the simulator has for a row goes up and down by
+        steps as figures change. These are no error of what was measured, but of the search for it.
+        """
+        drive = self.layout.drive(vector, self.like)
+        errors = np.array([self._own_error(one, drive) for one in self.rows])
+        drawn = np.array([one.row.drawn for one in self.rows])
+        self.own_errors = np.where(drawn, errors, np.hypot(errors, self._steps_at(vector)))
+
+    def _steps_at(self, vector: Floats) -> Floats:
+        """Standard deviation of each row about a smooth course, on lines through a place."""
+        low, high = self.layout.bounds()
+        directions = np.random.default_rng(_FIRST_SEED[0]).normal(size=(_LINES, len(vector)))
+        places = np.linspace(-1, 1, _PLACES)
+        squares = np.zeros(len(self.rows))
+        for direction in directions:
+            step = _REACH * self.layout.steps() * direction
+            on_line = np.array([self._once(np.clip(vector + place * step, low, high)) for place in places])
+            smooth = np.polynomial.polynomial.polyfit(places, on_line, _CURVE)
+            squares += np.sum((on_line - np.polynomial.polynomial.polyval(places, smooth).T) ** 2, axis=0)
+        deviations: Floats = np.sqrt(squares / (_LINES * (_PLACES - _CURVE - 1)))
+        return deviations
+
+    def _own_error(self, one: Observed, drive: FlashDrive) -> float:
+        """Standard error of a row's misfit: of what was measured, and of the simulations' mean."""
+        if not one.row.drawn:
+            return one.error
+        runs = self._model.measured(one.row.device(drive), [one.row.load], _CHANCE_SEEDS)[0]
+        chance = float(np.std([_log(one.row, run) for run in runs], ddof=1))
+        by_chance = max(chance / math.sqrt(one.count), _LEAST_ERROR)
+        measured = one.error if one.error > _FAR_LARGER * by_chance else by_chance
+        return math.hypot(measured, chance / math.sqrt(len(SEEDS)))
 
     def predicted(self, drive: FlashDrive, seeds: Sequence[int]) -> Floats:
         """The rows' logarithms: a line for each seed, alike where nothing is drawn."""
@@ -102,7 +141,7 @@ class Problem:
 
     @property
     def errors(self) -> Floats:
-        """Standard errors, with the model's own. A few repetitions say little of chance, simulations more."""
+        """Standard errors, with the model's own."""
         errors: Floats = np.hypot(self.own_errors, self.model_error)
         return errors
 

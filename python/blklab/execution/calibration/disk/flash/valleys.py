@@ -22,8 +22,10 @@ _MOVED = ("slc_program", "slc_bytes", "buffer_bytes", "flush", "fold_rate")
 _FOLLOWING = (*_MOVED, "program", "suspend")
 _CERTAIN = TWO_SIDED**2 / 2
 """By so much the cost rises to the ends of an interval."""
-_BETTER = 0.1
+_BETTER = 0.5
 """Of the cost: what is less is no better place."""
+_GAINED = 0.1
+"""Of the cost: with less gained, the others have followed far enough."""
 _MOST_RESTARTS = 4
 _MOST_STEPS = 12
 _GROWTH = 1.7
@@ -56,8 +58,9 @@ def walked(problem: Problem, vector: Floats) -> Walked:
     names = problem.layout.names
     free = [index for index, name in enumerate(names) if name in _FOLLOWING]
     moved = [index for index in free if names[index] in _MOVED]
-    walk = _Walk(problem, vector, free)
-    for _ in range(_MOST_RESTARTS):
+    for restarts_left in range(_MOST_RESTARTS, -1, -1):
+        # Without restarts left it goes on over better places: they are within the intervals.
+        walk = _Walk(problem, vector, free, restarts=restarts_left > 0)
         for index in moved:
             walk.move(index)
             if walk.better is not None:
@@ -65,7 +68,6 @@ def walked(problem: Problem, vector: Floats) -> Walked:
         if walk.better is None:
             break
         vector = descended(problem, walk.better, free=free)
-        walk = _Walk(problem, vector, free)
     low, high = walk.low, walk.high
     return Walked(vector, {names[index]: (float(low[index]), float(high[index])) for index in moved})
 
@@ -73,8 +75,9 @@ def walked(problem: Problem, vector: Floats) -> Walked:
 class _Walk:
     """From the best place."""
 
-    def __init__(self, problem: Problem, best: Floats, free: Sequence[int]) -> None:
+    def __init__(self, problem: Problem, best: Floats, free: Sequence[int], *, restarts: bool) -> None:
         self.better: Floats | None = None
+        self._restarts = restarts
         self._problem = problem
         self._best = best
         self._cost = problem.cost(best)
@@ -187,14 +190,14 @@ class _Walk:
             if reached >= above:
                 break
             gained, vector, above = above - reached, tried, reached
-            if above < _CERTAIN and gained < _BETTER:
+            if above < _CERTAIN and gained < _GAINED:
                 break
         return vector, above
 
     def _noted(self, vector: Floats) -> float:
         """The cost above the best; the place is kept if it is not ruled out."""
         above = self._problem.cost(vector) - self._cost
-        if above < -_BETTER:
+        if above < -_BETTER and self._restarts:
             self.better = vector
         if above <= _CERTAIN:
             self.low, self.high = np.minimum(self.low, vector), np.maximum(self.high, vector)
