@@ -57,7 +57,7 @@ def likely_servers(
         certain: By so much a misfit must rise for a number to be ruled out.
     """
     if problem.like.in_batches:
-        return Servers(1, 1, undecided=False, better=None)
+        return Servers(1, 1, undecided=False, least=problem.start, largest=problem.start, better=None)
     trial = _Trial(problem, errors, information, weighted)
     own = problem.like.placement
     whole = round(math.exp(problem.start[trial.index]))
