@@ -23,6 +23,10 @@ from blklab.spec.targets import parse_target
 from disk_calibrations import MACHINE, SilentObserver, design_for
 
 DISK = "sim:virtual,read_latency=400us,read_spread=200,read_command=20us,parallel=16,queue_depth=64"
+QUICK_DISK = (
+    "sim:virtual,read_latency=145us,read_command=2300,read_rate=2000000000,write_latency=160us,"
+    "write_command=10us,write_rate=1900000000,parallel=21,placement=random,full_duplex=0,queue_depth=128"
+)
 DISK_WITH_QUICK_WRITES = (
     "sim:virtual,read_latency=100us,parallel=64,read_rate=500000000,write_latency=80us,write_rate=1350000000"
 )
@@ -146,3 +150,17 @@ def test_writes_that_are_quicker_than_reads_end_before_their_bucket_is_empty(tmp
             run = ground.measure(load, number=50, runtime_us=length_us)
             assert run.p99_ns < 5e6, "a command that waits for tokens takes longer"
             assert lengths.is_free(load, run.iops)
+
+
+def test_a_bucket_that_the_first_run_empties_does_not_make_others_too_long(tmp_path: Path) -> None:
+    """Both limits are reached after some 33 ms, and the first run lasts 50 ms."""
+    target = f"{QUICK_DISK},io_limit=2800,io_burst=3900,rate_limit=44000000,rate_burst=66000000"
+    with opened_ground(parse_target(target), seed=1, machine=MACHINE) as ground:
+        saved = SavedMeasurements(tmp_path / "saved", design_for(target), [])
+        runs = Runs(ground, saved, planned=100, budget_ns=10**12, observer=SilentObserver())
+        loads = limit_loads(queue_depth=128, max_sectors_kb=1280, space_bytes=ground.facts.space_bytes)
+        found = limits_of(runs.rested, loads, most_s=4)
+        lengths = measured_lengths(runs, found, 1_000_000, 145)
+        for load in (DiskLoad("read", 4, 64), DiskLoad("read", 256, 8), DiskLoad("write", 256, 8)):
+            run = ground.measure(load, number=50, runtime_us=lengths.of_us(load))
+            assert run.p99_ns < 5e6, load.name

@@ -41,28 +41,36 @@ class Most:
 
 
 def measured_lengths(runs: Runs, limits: Limits, usual_us: int, single_read_us: float) -> Lengths:
-    """How long loads run. If there are limits, writes that none slows down say how long others may last."""
-    reads = Most(limits.most_iops, limits.most_rate)
-    facts = runs.ground.facts
-    if not (limits.any and facts.writable):
-        return Lengths(limits, usual_us, {"read": single_read_us}, {"read": reads})
+    """How long loads run. If there are limits, loads that none slows down say how long others may last."""
+    single_us = {"read": single_read_us}
+    most = {"read": Most(limits.most_iops, limits.most_rate)}
+    if limits.of_reads:
+        # The runs that have shown the limit may have reached it early.
+        rushing = _rushing(runs, "randread")
+        most["read"] = Most(max(limits.most_iops, rushing.iops), max(limits.most_rate, rushing.rate))
+    if not (limits.any and runs.ground.facts.writable):
+        return Lengths(limits, usual_us, single_us, most)
     free_s = _PART_OF_BURST * limits.unlimited_s(
-        reads.of(SINGLE_WRITES.block_kib), SINGLE_WRITES.block_kib, writes=True
+        most["read"].of(SINGLE_WRITES.block_kib), SINGLE_WRITES.block_kib, writes=True
     )
     runtime_us = min(PROBE_RUNTIME_US, max(_LEAST_LIMITED_US, 1e6 * free_s))
-    single_write_us = runs.one(SINGLE_WRITES, round(runtime_us)).p50_ns / 1000
-    writes = Most(math.inf, limits.most_write_rate)
-    if limits.of_reads:
-        # Writes may be far quicker than reads, and empty a bucket sooner.
-        small, large = rushes(
-            queue_depth=facts.queues.depth,
-            max_sectors_kb=facts.queues.max_sectors_kb,
-            space_bytes=facts.space_bytes,
-        )
-        iops, large_iops = (_RUSH_GAIN * runs.rested(load, _LEAST_LIMITED_US).iops for load in (small, large))
-        writes = Most(iops, large_iops * 1024 * large.block_kib)
-    single_us = {"read": single_read_us, "write": single_write_us}
-    return Lengths(limits, usual_us, single_us, {"read": reads, "write": writes})
+    single_us["write"] = runs.one(SINGLE_WRITES, round(runtime_us)).p50_ns / 1000
+    # Writes may be far quicker than reads, and empty a bucket sooner.
+    most["write"] = _rushing(runs, "randwrite") if limits.of_reads else Most(math.inf, limits.most_write_rate)
+    return Lengths(limits, usual_us, single_us, most)
+
+
+def _rushing(runs: Runs, readwrite: str) -> Most:
+    """The rates of small and large I/Os on a rested disk, before they can have reached a limit."""
+    facts = runs.ground.facts
+    small, large = rushes(
+        readwrite,
+        queue_depth=facts.queues.depth,
+        max_sectors_kb=facts.queues.max_sectors_kb,
+        space_bytes=facts.space_bytes,
+    )
+    iops, large_iops = (_RUSH_GAIN * runs.rested(load, _LEAST_LIMITED_US).iops for load in (small, large))
+    return Most(iops, large_iops * 1024 * large.block_kib)
 
 
 class Lengths:

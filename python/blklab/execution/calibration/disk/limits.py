@@ -126,13 +126,14 @@ def limit_loads(*, queue_depth: int, max_sectors_kb: int, space_bytes: int) -> t
     return small, _drain("drain", "randread", large_kib, depth, space_bytes)
 
 
-def rushes(*, queue_depth: int, max_sectors_kb: int, space_bytes: int) -> tuple[PlacedLoad, PlacedLoad]:
-    """Small writes, and large ones, as many as the disk takes at once, for a few milliseconds."""
+def rushes(
+    readwrite: str, *, queue_depth: int, max_sectors_kb: int, space_bytes: int
+) -> tuple[PlacedLoad, PlacedLoad]:
+    """Small I/Os, and large ones, as many as the disk takes at once, for a few milliseconds."""
     large_kib, depth = _large(max_sectors_kb, queue_depth)
-    small_depth = min(64, max(4, queue_depth))
     return (
-        _drain("rush", "randwrite", 4, small_depth, space_bytes),
-        _drain("rush", "randwrite", large_kib, depth, space_bytes),
+        _drain(f"rush-{readwrite}", readwrite, 4, min(64, max(4, queue_depth)), space_bytes),
+        _drain(f"rush-{readwrite}", readwrite, large_kib, depth, space_bytes),
     )
 
 
