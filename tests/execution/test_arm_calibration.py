@@ -257,7 +257,8 @@ def test_chance_of_the_simulator_is_the_error_of_few_measurements() -> None:
     row = Row(in_order(0.0, SPACE), "mean")
     simulated = [taking(1e6 + step) for step in (-1e4, 0, 1e4)]
     alike, apart = [taking(1e6)] * 4, [taking(1e6), taking(1.2e6)]
-    assert error_of(row, alike, simulated) == pytest.approx(5e3, rel=0.05)
+    # Of the mean of four less that of three.
+    assert error_of(row, alike, simulated) == pytest.approx(1e4 * math.sqrt(1 / 4 + 1 / 3), rel=0.05)
     assert error_of(row, apart, simulated) > 5e4
 
 
