@@ -48,6 +48,7 @@ def main() -> int:
     parser.add_argument("target")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--runtime-ms", type=int, default=500)
+    parser.add_argument("--file-mib", type=int, help="of a directory's test files, as in calibration (1024)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep every run")
     arguments = parser.parse_args()
@@ -55,7 +56,10 @@ def main() -> int:
     known = {load["load"]: load for load in made["loads"]}
     loads = [load for load in HOLDOUTS if load.name in known]
     with opened_ground(
-        parse_target(arguments.target), seed=arguments.seed, machine=load_machine(made["machine"])
+        parse_target(arguments.target),
+        seed=arguments.seed,
+        machine=load_machine(made["machine"]),
+        file_bytes=None if arguments.file_mib is None else arguments.file_mib << 20,
     ) as ground:
         ground.prepare([*loads, *REFERENCES["mixed"]], lambda _line: None)
         drawn = random.Random(arguments.seed)  # noqa: S311 - an order, no secret
