@@ -204,7 +204,7 @@ KINDS: dict[str, Callable[[random.Random], Truth]] = {
 
 _IN_TURN = ("flash", "hdd", "virtual", "limited", "buffered")
 ALL = "all"
-"""All sorts in turn, those with the most figures first."""
+"""These in turn, those with the most figures first. Batched ones would change what older seeds draw."""
 
 
 def drawn_disks(kind: str, number: int, seed: int) -> list[tuple[str, str, Truth]]:

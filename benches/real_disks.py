@@ -27,6 +27,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from blklab.execution.calibration.disk.document import mean_log
 from blklab.execution.calibration.disk.ground import SessionGround, opened_ground
 from blklab.execution.calibration.disk.loads import HOLDOUTS, REFERENCE, DiskLoad
 from blklab.execution.fidelity.measured import percentile
@@ -75,17 +76,16 @@ def main() -> int:
 
 def _round(ground: SessionGround, loads: Sequence[DiskLoad], runtime_us: int) -> dict[str, Any]:
     """Rates of each load and of its reference before and after it."""
+
+    def run(load: DiskLoad) -> float:
+        return ground.measure(load, number=0, runtime_us=runtime_us).iops
+
     found: dict[str, Any] = {}
     for load in loads:
         references = REFERENCES[load.direction]
-
-        def run(one: DiskLoad) -> float:
-            return ground.measure(one, number=0, runtime_us=runtime_us).iops
-
         before = [run(one) for one in references]
         iops = run(load)
-        after = [run(one) for one in references]
-        found[load.name] = {"iops": iops, "before": before, "after": after}
+        found[load.name] = {"iops": iops, "before": before, "after": [run(one) for one in references]}
     return found
 
 
@@ -96,8 +96,8 @@ def _report(rounds: Sequence[Mapping[str, Any]], loads: Sequence[DiskLoad], know
         predicted = math.log(known[load.name]["predicted_iops"])
         raw, corrected = [], []
         for one in (found[load.name] for found in rounds):
-            now = [_log_mean(pair) for pair in zip(one["before"], one["after"], strict=True)]
-            change = sum(rate - math.log(old) for rate, old in zip(now, then, strict=True)) / len(now)
+            now = [mean_log(pair) for pair in zip(one["before"], one["after"], strict=True)]
+            change = math.log(mean_log(now) / mean_log(then))
             changes.append(change)
             raw.append(math.log(one["iops"]))
             corrected.append(math.log(one["iops"]) - change)
@@ -118,10 +118,6 @@ def _report(rounds: Sequence[Mapping[str, Any]], loads: Sequence[DiskLoad], know
         f" standard deviation {100 * pstdev(changes):.1f} %, from {100 * math.expm1(min(changes)):+.0f}"
         f" to {100 * math.expm1(max(changes)):+.0f} %\n"
     )
-
-
-def _log_mean(rates: Sequence[float]) -> float:
-    return sum(math.log(rate) for rate in rates) / len(rates)
 
 
 if __name__ == "__main__":

@@ -206,6 +206,8 @@ def main() -> int:
     parser.add_argument("--budget", default="30s", help="of each tuning there (30s)")
     parser.add_argument("--trials", type=int, default=1000, help="trials that are timed (1000)")
     options = parser.parse_args()
+    if options.what == "coverage" and (options.directory is None) != (options.profile is None):
+        parser.error("on a disk, coverage takes --directory and --profile")
     measures: dict[str, Callable[[], None]] = {
         "regret": lambda: regret(options.part),
         "false-gains": lambda: false_gains(options.number, options.directory, options.budget),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from blklab.execution.calibration.disk.document import limit_figures
-from blklab.execution.calibration.disk.ground import Measurement, opened_ground
-from blklab.execution.calibration.disk.lengths import measured_lengths
+from blklab.execution.calibration.disk.ground import Measurement, SessionGround, opened_ground
+from blklab.execution.calibration.disk.lengths import Lengths, measured_lengths
 from blklab.execution.calibration.disk.limits import (
     Limits,
     buffer_load,
@@ -134,16 +136,26 @@ def test_writes_that_still_slow_down_are_said_to() -> None:
     assert "to no steady rate yet" in how
 
 
+@contextmanager
+def lengths_on(
+    target: str, folder: Path, *, queue_depth: int, single_read_us: float
+) -> Iterator[tuple[SessionGround, Lengths]]:
+    """The lengths of loads on a disk whose limits were looked for."""
+    with opened_ground(parse_target(target), seed=1, machine=MACHINE) as ground:
+        saved = SavedMeasurements(folder / "saved", design_for(target), [])
+        runs = Runs(ground, saved, planned=100, budget_ns=10**12, observer=SilentObserver())
+        loads = limit_loads(
+            queue_depth=queue_depth, max_sectors_kb=1280, space_bytes=ground.facts.space_bytes
+        )
+        found = limits_of(runs.rested, loads, most_s=4)
+        yield ground, measured_lengths(runs, found, 1_000_000, single_read_us)
+
+
 def test_writes_that_are_quicker_than_reads_end_before_their_bucket_is_empty(tmp_path: Path) -> None:
     """They empty it in 45 ms, reads would take 120 ms."""
     target = f"{DISK_WITH_QUICK_WRITES},rate_limit=50000000,rate_burst=60000000"
-    with opened_ground(parse_target(target), seed=1, machine=MACHINE) as ground:
-        saved = SavedMeasurements(tmp_path / "saved", design_for(target), [])
-        runs = Runs(ground, saved, planned=100, budget_ns=10**12, observer=SilentObserver())
-        loads = limit_loads(queue_depth=64, max_sectors_kb=1280, space_bytes=ground.facts.space_bytes)
-        found = limits_of(runs.rested, loads, most_s=4)
-        assert found.rate is not None
-        lengths = measured_lengths(runs, found, 1_000_000, 110)
+    with lengths_on(target, tmp_path, queue_depth=64, single_read_us=110) as (ground, lengths):
+        assert lengths.limits.rate is not None
         for load in (DiskLoad("write", 256, 8), DiskLoad("mixed", 64, 8), DiskLoad("read", 256, 8)):
             length_us = lengths.of_us(load)
             assert length_us > 5000
@@ -155,12 +167,7 @@ def test_writes_that_are_quicker_than_reads_end_before_their_bucket_is_empty(tmp
 def test_a_bucket_that_the_first_run_empties_does_not_make_others_too_long(tmp_path: Path) -> None:
     """Both limits are reached after some 33 ms, and the first run lasts 50 ms."""
     target = f"{QUICK_DISK},io_limit=2800,io_burst=3900,rate_limit=44000000,rate_burst=66000000"
-    with opened_ground(parse_target(target), seed=1, machine=MACHINE) as ground:
-        saved = SavedMeasurements(tmp_path / "saved", design_for(target), [])
-        runs = Runs(ground, saved, planned=100, budget_ns=10**12, observer=SilentObserver())
-        loads = limit_loads(queue_depth=128, max_sectors_kb=1280, space_bytes=ground.facts.space_bytes)
-        found = limits_of(runs.rested, loads, most_s=4)
-        lengths = measured_lengths(runs, found, 1_000_000, 145)
+    with lengths_on(target, tmp_path, queue_depth=128, single_read_us=145) as (ground, lengths):
         for load in (DiskLoad("read", 4, 64), DiskLoad("read", 256, 8), DiskLoad("write", 256, 8)):
             run = ground.measure(load, number=50, runtime_us=lengths.of_us(load))
             assert run.p99_ns < 5e6, load.name

@@ -58,6 +58,11 @@ def simulate(target: str, jobs: str, scheduler: str, machine: Machine | None = N
     return sample
 
 
+def ios(sample: RunSample) -> int:
+    """All I/Os of a run, syncs included."""
+    return sum(direction.ios for job in sample.jobs for direction in job.directions)
+
+
 def record(target: str, jobs: str, scheduler: str) -> tuple[RunSample, list[RecordedIo]]:
     """Boots a guest for one run, and records each I/O."""
     options = SessionOptions(run_id="test", kernels=(None,), arrangement="fixed")

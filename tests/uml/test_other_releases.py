@@ -11,7 +11,7 @@ from blklab.records.samples import RunSample
 from blklab.shipped import guest_program
 from blklab.spec.machines import Machine, load_machine
 
-from .guest_runs import measure, only, simulate
+from .guest_runs import ios, measure, only, simulate
 
 pytestmark = pytest.mark.slow
 
@@ -39,10 +39,6 @@ def release(request: pytest.FixtureRequest) -> KernelBuild:
 @pytest.fixture(scope="module")
 def one_processor() -> Machine:
     return load_machine("ordinary").on_one_processor()
-
-
-def ios(sample: RunSample) -> int:
-    return sum(direction.ios for job in sample.jobs for direction in job.directions)
 
 
 def test_the_instruments_of_every_release_are_built_in(release: KernelBuild) -> None:

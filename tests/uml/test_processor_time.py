@@ -11,10 +11,9 @@ from blklab.errors import RequirementError, UsageError
 from blklab.records.samples import RunSample
 from blklab.spec.guest import GuestOptions
 from blklab.spec.machines import Machine, load_machine
-from blklab.spec.plan import Cell, CellKey
-from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import parse_target
-from blklab.spec.workloads import parse_workload
+
+from .guest_runs import ios, measure, simulate
 
 DEEP = (
     "[deep]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=32\nsize=1g\ntime_based\nruntime=20ms\n"
@@ -29,43 +28,23 @@ def one_processor() -> Machine:
     return load_machine("ordinary").on_one_processor()
 
 
-def _run(
-    target: str, jobs: str, scheduler: str, machine: Machine | None, guest: GuestOptions | None = None
-) -> RunSample:
-    module = import_module(f"blklab.backends.{target.partition(':')[0]}")
-    workload = parse_workload(jobs, name="load", source="load.fio")
-    key = CellKey(block=0, sequence=0, position=0, workload="load", scheduler=scheduler, seed=1)
-    options = SessionOptions(
-        run_id="test", arrangement="fixed", machine=machine, guest=guest or GuestOptions()
-    )
-    with module.BACKEND.open(parse_target(target), options) as session:
-        cell = Cell(key=key, workload=workload, scheduler=parse_scheduler_choice(scheduler))
-        sample: RunSample = session.run(cell)
-    assert sample.error is None
-    return sample
-
-
 def _seconds(sample: RunSample) -> float:
     return max(job.runtime_ns for job in sample.jobs) / 1e9
 
 
-def _ios(sample: RunSample) -> int:
-    return sum(direction.ios for job in sample.jobs for direction in job.directions)
-
-
 @pytest.mark.usefixtures("real_guest")
 def test_the_kernel_pays_for_its_scheduler_as_the_simulator_does(one_processor: Machine) -> None:
-    found = {name: _ios(_run("uml:nvme-tlc", DEEP, name, one_processor)) for name in SCHEDULERS}
-    for name, ios in found.items():
-        assert ios == pytest.approx(_ios(_run("sim:nvme-tlc", DEEP, name, one_processor)), rel=0.01)
+    found = {name: ios(measure("uml:nvme-tlc", DEEP, name, machine=one_processor)) for name in SCHEDULERS}
+    for name, count in found.items():
+        assert count == pytest.approx(ios(simulate("nvme-tlc", DEEP, name, one_processor)), rel=0.01)
     assert found["none"] > 1.5 * found["mq-deadline"] > 1.5 * found["bfq"] * 0.99
-    free = {name: _ios(_run("uml:nvme-tlc", DEEP, name, None)) for name in ("none", "bfq")}
+    free = {name: ios(measure("uml:nvme-tlc", DEEP, name)) for name in ("none", "bfq")}
     assert free["none"] == free["bfq"] > found["none"]
 
 
 @pytest.mark.usefixtures("real_guest")
 def test_the_same_run_again_gives_the_same_figures(one_processor: Machine) -> None:
-    first, second = (_run("uml:nvme-tlc", DEEP, "bfq", one_processor) for _ in range(2))
+    first, second = (measure("uml:nvme-tlc", DEEP, "bfq", machine=one_processor) for _ in range(2))
     assert first.jobs == second.jobs
     assert first.engine["processors"] == second.engine["processors"]
     assert first.engine["processors"]["busy_ns"][0] > 15e6
@@ -76,19 +55,21 @@ def test_buffered_calls_pay_for_copying(one_processor: Machine) -> None:
     dearer = one_processor.model_copy(
         update={"steps": one_processor.steps.model_copy(update={"copy_page_ns": 50_000})}
     )
-    usual, dear = (_ios(_run("uml:ssd-sata", BUFFERED, "none", table)) for table in (one_processor, dearer))
+    usual, dear = (
+        ios(measure("uml:ssd-sata", BUFFERED, "none", machine=table)) for table in (one_processor, dearer)
+    )
     assert dear < usual
-    assert dear == pytest.approx(_ios(_run("sim:ssd-sata", BUFFERED, "none", dearer)), rel=0.05)
+    assert dear == pytest.approx(ios(simulate("ssd-sata", BUFFERED, "none", dearer)), rel=0.05)
 
 
 @pytest.mark.usefixtures("real_guest")
 def test_bfq_waits_for_sequential_readers_where_computing_takes_time(one_processor: Machine) -> None:
     """Without, the time since a queue's last request wraps around, and bfq takes it for idle."""
-    free = _ios(_run("uml:hdd-7200", STREAMS, "bfq:low_latency=0", None))
-    paid = _ios(_run("uml:hdd-7200", STREAMS, "bfq:low_latency=0", one_processor))
+    free = ios(measure("uml:hdd-7200", STREAMS, "bfq:low_latency=0"))
+    paid = ios(measure("uml:hdd-7200", STREAMS, "bfq:low_latency=0", machine=one_processor))
     assert paid > 3 * free
     assert paid == pytest.approx(
-        _ios(_run("sim:hdd-7200", STREAMS, "bfq:low_latency=0", one_processor)), rel=0.05
+        ios(simulate("hdd-7200", STREAMS, "bfq:low_latency=0", one_processor)), rel=0.05
     )
 
 
@@ -122,18 +103,22 @@ def test_a_file_system_pays_until_its_last_write(one_processor: Machine) -> None
     """Writes that come after the load, when the file system tidies up, still tell the disk when they came."""
     options = GuestOptions(filesystem="ext4")
     jobs = "[log]\nrw=write\nbs=4k\nsize=16m\nfsync=64\n[late]\nrw=randwrite\nbs=4k\nsize=4m\n"
-    paid = _run("uml:ssd-sata", jobs, "mq-deadline", one_processor, options)
-    again = _run("uml:ssd-sata", jobs, "mq-deadline", one_processor, options)
+    paid = measure("uml:ssd-sata", jobs, "mq-deadline", machine=one_processor, guest=options)
+    again = measure("uml:ssd-sata", jobs, "mq-deadline", machine=one_processor, guest=options)
     assert paid.jobs == again.jobs
-    assert _ios(paid) == (16 << 20) // 4096 + (4 << 20) // 4096 + 64  # and the syncs
-    free = _run("uml:ssd-sata", jobs, "mq-deadline", None, options)
+    assert ios(paid) == (16 << 20) // 4096 + (4 << 20) // 4096 + 64  # and the syncs
+    free = measure("uml:ssd-sata", jobs, "mq-deadline", guest=options)
     assert 1.0 < _seconds(paid) / _seconds(free) < 3.0
 
 
 @pytest.mark.usefixtures("real_guest")
 def test_fio_pays_as_blklabs_own_load_does(one_processor: Machine) -> None:
     own, fios = (
-        _ios(_run("uml:nvme-tlc", DEEP, "bfq", one_processor, GuestOptions(generator=generator)))
+        ios(
+            measure(
+                "uml:nvme-tlc", DEEP, "bfq", machine=one_processor, guest=GuestOptions(generator=generator)
+            )
+        )
         for generator in ("blkguest", "fio")
     )
     assert fios == pytest.approx(own, rel=0.05)

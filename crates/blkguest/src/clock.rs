@@ -25,7 +25,8 @@ pub fn compute_ends_of_waits() {
     COMPUTED_NS.store(END_NS, Relaxed);
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds. In a guest this is mostly a system call, some microseconds of real time.
+/// `CLOCK_MONOTONIC` in nanoseconds. In a guest this is a system call, some microseconds of real time, unless the
+/// clock page has it.
 pub fn now_ns() -> u64 {
     clock_page::now_ns(asked_ns).unwrap_or_else(asked_ns)
 }

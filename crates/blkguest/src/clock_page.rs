@@ -17,8 +17,8 @@ static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 static AHEAD_NS: AtomicU64 = AtomicU64::new(UNKNOWN);
 const UNKNOWN: u64 = u64::MAX;
 
-/// Maps the page into this process and those that it forks from now on. Kernels without one, and those before
-/// it had one, are asked for the time instead.
+/// Maps the page into this process and those that it forks from now on. A kernel that has none is asked for the
+/// time instead.
 pub fn map() {
     let Ok(file) = File::open(FILE) else { return };
     // SAFETY: a new mapping; the file lives as long as the guest.

@@ -20,7 +20,7 @@ from blklab.execution.calibration.disk.forward import COARSE_IOS, FINE_IOS, Forw
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Row, fitted_rows
 from blklab.execution.calibration.disk.parameters import Floats, Layout, VirtualDisk
-from blklab.execution.calibration.disk.search import SEEDS, Problem, best_traded
+from blklab.execution.calibration.disk.search import MOST_STEPS, SEEDS, Problem, best_traded
 from blklab.execution.calibration.disk.servers import likely_servers
 from blklab.execution.calibration.disk.start import link_units, starting_disks
 from blklab.spec.experiment import DEFAULT_CONFIDENCE
@@ -174,7 +174,7 @@ def _finished(
     misfit = (problem.measured - predicted) / errors
     step = np.zeros(len(vector))
     step[free] = np.linalg.solve(information[np.ix_(free, free)], (weighted.T @ misfit)[free])
-    limit = 10 * layout.steps()
+    limit = MOST_STEPS * layout.steps()
     low, high = layout.bounds()
     last = np.clip(vector + np.clip(step, -limit, limit), low, high)
     servers = likely_servers(problem, errors, information, weighted, _CERTAIN_MISFIT)

@@ -28,6 +28,7 @@ _INTERPOLATED_PARALLEL = 64
 _RAMP_DIVISOR = 8
 _LEAST_RUNTIME_US = 1000
 _LONGER, _MOST_LONGER = 32, 32**3
+"""Times the length of a simulation in which no I/O completed, and at most so much longer."""
 _MOST_EXCESS = 3
 """A disk that is so many times faster than the measured one is simulated for less time."""
 _MOST_SPACE_BYTES = 1 << 30
@@ -90,8 +91,7 @@ class Forward:
         longer = 1
         while missing:
             requests = [
-                self._request(load, device, longer * length_s, seed)
-                for load, (device, length_s) in ((load, devices[load]) for load in missing)
+                self._request(load, devices[load][0], longer * devices[load][1], seed) for load in missing
             ]
             without = []
             for load, result in zip(missing, simulate_many(requests), strict=True):

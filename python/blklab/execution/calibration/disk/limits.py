@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from blklab.execution.calibration.disk.ground import Measure
+from blklab.execution.calibration.disk.loads import SMALLEST_KIB
 from blklab.execution.calibration.disk.placed_loads import PlacedLoad
 from blklab.quantities.units import format_bytes
 
@@ -121,26 +122,31 @@ class Limits:
 
 def limit_loads(*, queue_depth: int, max_sectors_kb: int, space_bytes: int) -> tuple[PlacedLoad, PlacedLoad]:
     """Small I/Os, and large ones, as many as the disk takes at once."""
-    small = _drain("drain", "randread", 4, min(64, max(4, queue_depth)), space_bytes)
-    large_kib, depth = _large(max_sectors_kb, queue_depth)
-    return small, _drain("drain", "randread", large_kib, depth, space_bytes)
+    return _small_and_large("drain", "randread", queue_depth, max_sectors_kb, space_bytes)
 
 
 def rushes(
     readwrite: str, *, queue_depth: int, max_sectors_kb: int, space_bytes: int
 ) -> tuple[PlacedLoad, PlacedLoad]:
-    """Small I/Os, and large ones, as many as the disk takes at once, for a few milliseconds."""
-    large_kib, depth = _large(max_sectors_kb, queue_depth)
-    return (
-        _drain(f"rush-{readwrite}", readwrite, 4, min(64, max(4, queue_depth)), space_bytes),
-        _drain(f"rush-{readwrite}", readwrite, large_kib, depth, space_bytes),
-    )
+    """The same loads for a few milliseconds, of either direction."""
+    return _small_and_large(f"rush-{readwrite}", readwrite, queue_depth, max_sectors_kb, space_bytes)
 
 
 def buffer_load(*, queue_depth: int, max_sectors_kb: int, space_bytes: int) -> PlacedLoad:
     """Large writes in order, which fill a write buffer without garbage to collect."""
     large_kib, depth = _large(max_sectors_kb, queue_depth)
     return _drain("fill", "write", large_kib, depth, space_bytes)
+
+
+def _small_and_large(
+    verb: str, readwrite: str, queue_depth: int, max_sectors_kb: int, space_bytes: int
+) -> tuple[PlacedLoad, PlacedLoad]:
+    small_depth = min(64, max(4, queue_depth))
+    large_kib, depth = _large(max_sectors_kb, queue_depth)
+    return (
+        _drain(verb, readwrite, SMALLEST_KIB, small_depth, space_bytes),
+        _drain(verb, readwrite, large_kib, depth, space_bytes),
+    )
 
 
 def _large(max_sectors_kb: int, queue_depth: int) -> tuple[int, int]:

@@ -148,6 +148,9 @@ BUFFERED_HOLDOUTS = (
 )
 """Long ones for a disk with a write buffer: most of the time it is full."""
 
+SMALLEST_KIB = 4
+"""Size of the smallest I/Os."""
+
 SINGLE_READS = DiskLoad("read", 4, 1)
 
 SINGLE_WRITES = DiskLoad("write", 4, 1)

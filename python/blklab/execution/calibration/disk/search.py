@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from blklab.execution.calibration.disk.forward import COARSE_IOS, Forward
+from blklab.execution.calibration.disk.loads import SMALLEST_KIB
 from blklab.execution.calibration.disk.observations import Observation, Row
 from blklab.execution.calibration.disk.parameters import Floats, Layout, VirtualDisk
 
@@ -30,7 +31,8 @@ _STEP_TOLERANCE = 1e-5
 changes no latency by more than about 0.02 %. Small steps are usual where a link and servers trade places."""
 _LINK_PARTS = (0.03, 0.15, 0.3, 0.5, 0.75)
 """Of the time that the link may take at most for a command: where the search begins anew."""
-_SMALLEST_KIB = 4
+MOST_STEPS = 10
+"""Of numerical derivatives, over which figures follow in a straight line."""
 
 
 class Problem:
@@ -144,7 +146,7 @@ def best_traded(problem: Problem, disk: VirtualDisk) -> VirtualDisk:
 def _traded(layout: Layout, disk: VirtualDisk, direction: str, part: float) -> VirtualDisk:
     """The disk with a link that takes a part of the time that it has for a command; its servers the rest."""
     service = disk.service(direction)
-    room_ns = layout.links[direction].command_ns - _SMALLEST_KIB * service.kib_ns
+    room_ns = layout.links[direction].command_ns - SMALLEST_KIB * service.kib_ns
     command_ns = max(0.0, min(part * room_ns, 0.5 * (service.latency_ns + service.command_ns)))
     latency_ns = service.latency_ns + service.command_ns - command_ns
     return disk.with_service(direction, replace(service, command_ns=command_ns, latency_ns=latency_ns))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from blklab.execution.calibration.disk.parameters import MOST_PARALLEL, Floats, Placement, VirtualDisk
-from blklab.execution.calibration.disk.search import SEEDS, Problem
+from blklab.execution.calibration.disk.search import MOST_STEPS, SEEDS, Problem
 
 _FACTORS = (1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 4.0)
 """Of the number that was found, to both sides."""
@@ -22,8 +22,6 @@ _GRID_FACTOR = 1.2
 _MOST_SPARSE = 64
 """Times the commands in flight: with more servers, those placed at random hardly ever meet."""
 _QUICK_SEEDS, _SURE_SEEDS = SEEDS[:1], SEEDS[:4]
-_MOST_STEPS = 10
-"""Of numerical derivatives, by which other figures follow."""
 _LOOKED_AT = 4
 """Numbers of servers of the other placement that are simulated with more seeds."""
 
@@ -57,7 +55,7 @@ def likely_servers(
         certain: By so much a misfit must rise for a number to be ruled out.
     """
     if problem.like.in_batches:
-        return Servers(1, 1, undecided=False, least=problem.start, largest=problem.start, better=None)
+        return Servers(1, 1, undecided=False, least=problem.start, largest=problem.start)
     trial = _Trial(problem, errors, information, weighted)
     own = problem.like.placement
     whole = round(math.exp(problem.start[trial.index]))
@@ -151,8 +149,7 @@ class _Trial:
         """The number, with the other figures where they leave least."""
         _, taken = self._residuals(number, placement, seeds)
         vector = self._with(number)
-        # Straight lines hold for a while only.
-        most = _MOST_STEPS * self.problem.layout.steps()[self._others]
+        most = MOST_STEPS * self.problem.layout.steps()[self._others]
         vector[self._others] += np.clip(self._inverse @ taken, -most, most)
         low, high = self.problem.layout.bounds()
         clipped: Floats = np.clip(vector, low, high)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from blklab.execution.calibration.disk.loads import DiskLoad
+from blklab.execution.calibration.disk.loads import SMALLEST_KIB, DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Row
 from blklab.execution.calibration.disk.parameters import (
     MOST_PARALLEL,
@@ -22,7 +22,6 @@ _HOST_NS = 4_000
 _Z95 = 1.645
 _UNLIMITED = 0.85
 """Of the rate at which nothing queues: from here on the depth itself may be the limit."""
-_SMALLEST_KIB = 4
 _SMALL, _LARGE = 0.05, 0.9
 """Parts of the time of a saturated disk that the link may take for a command."""
 
@@ -38,7 +37,7 @@ def starting_disks(
     depths = {
         load.depth: math.exp(found[load, "iops"].log)
         for load in loads
-        if load.direction == "read" and load.block_kib == 4 and not load.sequential
+        if load.direction == "read" and load.block_kib == SMALLEST_KIB and not load.sequential
     }
     deepest = max(depths)
     rate = max(depths.values())
@@ -133,13 +132,13 @@ def _in_batches(
     small = [
         load
         for load in loads
-        if load.direction == direction and load.block_kib == _SMALLEST_KIB and not load.syncs
+        if load.direction == direction and load.block_kib == SMALLEST_KIB and not load.syncs
     ]
     depths = np.array([load.depth for load in small], dtype=float)
     batch_ns = np.array([1e9 * load.depth / math.exp(found[load, "iops"].log) for load in small])
     each_ns, latency_ns = np.polyfit(depths, batch_ns, 1, w=1 / batch_ns)
     least_ns = float(np.min(batch_ns))
-    command_ns = min(max(float(each_ns) - _SMALLEST_KIB * service.kib_ns, 0.0), 0.5 * least_ns)
+    command_ns = min(max(float(each_ns) - SMALLEST_KIB * service.kib_ns, 0.0), 0.5 * least_ns)
     return Service(
         latency_ns=max(float(latency_ns) - _HOST_NS, 0.2 * least_ns),
         spread=service.spread,
