@@ -21,22 +21,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from hidden_disks import ALL, KINDS, Truth, drawn_disks
+from hidden_disks import ALL, KINDS, Truth, drawn_disks, kind_to_find
 from scheduler_order import Order, order_of
 
 from blklab.execution.calibration.disk.calibrate import calibrated
 from blklab.execution.calibration.disk.document import UNDECIDED, DiskCalibration
+from blklab.execution.calibration.disk.flash.spare import OVERWRITE_RATE, steady_overwrite_rate
 from blklab.execution.calibration.disk.ground import opened_ground
 from blklab.execution.calibration.disk.loads import Load
+from blklab.execution.calibration.disk.model import Model
 from blklab.execution.calibration.disk.profile_file import profile_text
 from blklab.execution.calibration.disk.saved import Design, saved_measurements
 from blklab.execution.fidelity.measured import percentile
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
 
+_ALSO = "also"
 WORDS = ("placement", "full_duplex", "read_ahead")
-UNIT_OF_ONES_OWN = {"seek_far_from", "cylinders", "seek_near", "seek_near_root", "seek_far", "seek_far_slope"}
-"""Counted in cylinders of the profile, which need not be the disk's."""
+UNIT_OF_ONES_OWN = {
+    *("seek_far_from", "cylinders", "seek_near", "seek_near_root", "seek_far", "seek_far_slope"),
+    *("spare_permille", "erase"),
+}
+"""Counted in cylinders or erase blocks of the profile, which need not be the disk's."""
 
 
 class Quiet:
@@ -112,14 +118,14 @@ class Sums:
         self.order.decided += order.decided
         self.order.right += order.right
         self.disks += 1
-        self.wrong_kinds += found.kind != (kind if kind in {"hdd", "flash"} else "virtual")
+        self.wrong_kinds += found.kind != kind_to_find(kind)
 
     def line(self, kind: str) -> dict[str, float | int | str]:
         """The sums for people and programs."""
         return {
             "kind": kind,
             "disks": self.disks,
-            "within_intervals": round(sum(self.states) / len(self.states), 4),
+            "within_intervals": round(sum(self.states) / max(1, len(self.states)), 4),
             "figures": len(self.states),
             "rate_error_median": round(median(self.errors), 4),
             "rate_error_95": round(percentile(sorted(self.errors), 0.95), 4),
@@ -164,7 +170,7 @@ def main() -> int:
     arguments = parser.parse_args()
     sums: dict[str, Sums] = {}
     drawn = drawn_disks(arguments.kind, arguments.disks, arguments.seed)
-    others: list[tuple[str, str, Truth]] = [("also", device, {}) for device in arguments.also]
+    others: list[tuple[str, str, Truth]] = [(_ALSO, device, {}) for device in arguments.also]
     for number, (kind, device, truth) in enumerate([*drawn, *others]):
         begun = time.monotonic()
         found = calibration_of(f"sim:{device}", arguments.seed, arguments.budget)
@@ -175,8 +181,12 @@ def main() -> int:
             profile.write_text(profile_text(found, name=profile.stem))
             if arguments.order:
                 order = order_of(device, str(profile))
+        if found.derived and kind == "collecting":
+            truth[OVERWRITE_RATE] = round(
+                steady_overwrite_rate(device, Model(int(truth["capacity"]), load_machine(DEFAULT_MACHINE)))
+            )
         inside = within(found, truth)
-        if truth:
+        if kind != _ALSO:
             for sort in {kind, arguments.kind}:
                 sums.setdefault(sort, Sums()).add(found, inside, order, kind)
         line = {

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 
+from blklab.execution.calibration.disk.flash.spare import USABLE_SPARE, usable_spare_permille
 from blklab.execution.calibration.disk.hdd.figure_list import SEEK_PARTS
 from blklab.execution.calibration.disk.hdd.figures import SeekCurve
 
@@ -13,6 +14,8 @@ Truth = dict[str, str | int]
 """The parameters of a disk, and what follows from them."""
 
 _MS = 1_000_000
+_PAGE_BYTES = 16_384
+_FEWEST_SUPERBLOCKS = 120
 _WRITE_BYTES = 256 * 1024
 """Of the loads that fill write buffers."""
 
@@ -139,6 +142,38 @@ def flash_disk(draw: random.Random) -> Truth:
     }
 
 
+def collecting_disk(draw: random.Random) -> Truth:
+    """A small flash drive, whose cells are all programmed in less than half a minute.
+
+    Drives for computers take several minutes at least, so no calibration of ten minutes sees them collect.
+    """
+    truth = flash_disk(draw)
+    dies, program_ns = draw.choice((8, 16)), int(truth["program"])
+    stripe_bytes = dies * _PAGE_BYTES
+    rate = stripe_bytes * 1_000_000_000 / program_ns
+    stripes = round(rate * draw.uniform(20, 30) / stripe_bytes)
+    pages = draw.choice([pages for pages in (16, 32, 64, 128) if _FEWEST_SUPERBLOCKS * pages < stripes])
+    return truth | {
+        "capacity": stripes * stripe_bytes,
+        "spare_permille": round(_between(draw, 50, 280)),
+        "dies": dies,
+        "planes": 1,
+        "channels": draw.choice((4, 8)),
+        "erase_block": pages * _PAGE_BYTES,
+        # As large a part of the time of programming as with blocks of 768 pages and 2 to 6 ms.
+        "erase": round(_between(draw, 2, 6) * _MS * pages / 768),
+        "slc_cache": round(rate * _between(draw, 0.5, 4)),
+    }
+
+
+def worn_disk(draw: random.Random) -> Truth:
+    """A flash drive that was overwritten at random until it was steady: its data lie anywhere."""
+    return flash_disk(draw) | {
+        "spare_permille": round(_between(draw, 50, 280)),
+        "erase": round(_between(draw, 2, 6) * _MS),
+    }
+
+
 def arm_disk(draw: random.Random) -> Truth:
     """A disk with an arm, from a small one of a laptop to a large one of a server."""
     cylinders = round(_between(draw, 60_000, 400_000))
@@ -199,8 +234,11 @@ KINDS: dict[str, Callable[[random.Random], Truth]] = {
     "buffered": buffered_disk,
     "flash": flash_disk,
     "hdd": arm_disk,
+    "collecting": collecting_disk,
+    "worn": worn_disk,
 }
-"""Sorts of disks; batched, limited and buffered ones are of kind virtual."""
+"""Sorts of disks; batched, limited and buffered ones are of kind virtual, worn ones are fitted as such."""
+_MODELS = {"flash": "flash", "collecting": "flash", "worn": "flash", "hdd": "hdd"}
 
 _IN_TURN = ("flash", "hdd", "virtual", "limited", "buffered")
 ALL = "all"
@@ -217,9 +255,16 @@ def drawn_disks(kind: str, number: int, seed: int) -> list[tuple[str, str, Truth
 def drawn_disk(kind: str, seed: int) -> tuple[str, Truth]:
     """A disk of a kind: as in a target after ``sim:``, and its figures."""
     truth = KINDS[kind](random.Random(seed))  # noqa: S311 - not for secrets
-    model = "virtual" if kind in {"batched", "limited", "buffered"} else kind
-    device = ",".join([model, *(f"{key}={value}" for key, value in truth.items())])
+    device = ",".join([_MODELS.get(kind, "virtual"), *(f"{key}={value}" for key, value in truth.items())])
+    if kind == "worn":
+        # Fitted as another kind, with figures of its own.
+        return f"{device},condition=random", {}
     return device, truth | _derived(kind, truth)
+
+
+def kind_to_find(kind: str) -> str:
+    """The kind of profile that suits such a disk."""
+    return "virtual" if kind == "worn" else _MODELS.get(kind, "virtual")
 
 
 def _flash_link_rate(truth: Truth) -> float:
@@ -231,6 +276,8 @@ def _derived(kind: str, truth: Truth) -> Truth:
     """Figures of the calibration that follow from those of the disk."""
     if kind == "hdd":
         return seeks_of(truth)
+    if kind == "collecting":
+        return {USABLE_SPARE: round(usable_spare_permille(truth))}
     if kind == "flash":
         bytes_at_once = int(truth["dies"]) * int(truth["planes"]) * int(truth["page"])
         drain_rate = 1e9 * bytes_at_once / int(truth["program"])

@@ -103,8 +103,10 @@ class DiskCalibration(_Part):
     """Time that measuring took."""
     figures: list[Figure]
     derived: list[Figure] = []
-    """Times of seeks over parts of the disk, in nanoseconds. They follow from the figures, can be compared
-    between disks, and are no keys of the profile."""
+    """Figures that follow from the others, can be compared between disks, and are no keys of the profile.
+
+    Of disks with an arm times of seeks over parts of the disk, in nanoseconds; of flash that was seen to
+    collect garbage the usable spare space, in thousandths, and the rate of overwriting, in bytes a second."""
     model_error: float
     """Scatter of the fitted numbers beyond that of the measurements: what the model cannot express."""
     loads: list[CalibratedLoad]

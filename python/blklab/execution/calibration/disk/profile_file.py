@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 from blklab.execution.calibration.disk.document import DiskCalibration, Figure
 
-_DURATIONS = {"latency", "command", "flush", "switch", "settle", "hit", "interface", "program", "suspend"}
+_DURATIONS = {
+    *("latency", "command", "flush", "switch", "settle", "hit", "interface", "program", "erase", "suspend"),
+}
 """Last words of the keys whose values are durations; there are others, such as seeks."""
 _CELL_READS = {"read_low", "read_middle", "read_high"}
 _US = 1_000
@@ -125,7 +127,7 @@ def _derived_lines(calibration: DiskCalibration) -> list[str]:
     return [
         "",
         "[calibration.derived]",
-        "# What follows from the figures: value, lower and upper bound, times in nanoseconds.",
+        "# What follows from the figures: value, lower and upper bound, in ns, bytes/s, thousandths.",
         *(f"{figure.key} = [{figure.value}, {figure.low}, {figure.high}]" for figure in calibration.derived),
     ]
 

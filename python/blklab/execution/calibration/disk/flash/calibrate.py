@@ -16,9 +16,10 @@ from blklab.execution.calibration.disk.document import (
     mean_log,
 )
 from blklab.execution.calibration.disk.drift import drift_of
-from blklab.execution.calibration.disk.flash.figure_list import NOT_COVERED, figures_of
+from blklab.execution.calibration.disk.flash.collection import Collection, collected
+from blklab.execution.calibration.disk.flash.figure_list import NO_COLLECTION, NOT_COVERED, figures_of
 from blklab.execution.calibration.disk.flash.figures import KIND, FlashDrive, with_facts
-from blklab.execution.calibration.disk.flash.fit import FlashFit, fitted
+from blklab.execution.calibration.disk.flash.fit import fitted
 from blklab.execution.calibration.disk.flash.loads import (
     LEVELS,
     SLOT_KIB,
@@ -118,7 +119,9 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
     for number in range(_ROUNDS):
         for tested in [REFERENCE, *_shuffled(tests, seed, "flash test", number)]:
             runs.one(tested, model.runtimes_us.get(tested.name, _TEST_US))
-    return _document(runs, fit, found, tests, model, limits, seed=seed, machine=machine)
+    # Last, since data lie anywhere then.
+    collection = collected(runs, fit, found, model, slows_down=fills.stages is not None)
+    return _document(runs, collection, found, tests, model, limits, seed=seed, machine=machine)
 
 
 def _round(runs: Runs, rows: Sequence[Row], seed: int, number: int) -> None:
@@ -189,7 +192,7 @@ def _names(start: FlashDrive, fills: LongWrites, *, flushes: bool) -> list[str]:
 
 def _document(
     runs: Runs,
-    fit: FlashFit,
+    collection: Collection,
     found: Sequence[Observed],
     tests: Sequence[DiskLoad],
     model: Model,
@@ -198,8 +201,8 @@ def _document(
     seed: int,
     machine: Machine,
 ) -> DiskCalibration:
-    drive = fit.drive.device()
-    loads = {one.row.load.name: one.row.load for one in found}
+    fit, drive = collection.fit, collection.drive.device()
+    loads = {one.row.load.name: one.row.load for one in [*found, *collection.rows]}
     drift = drift_of(runs.of(REFERENCE))
     fitted_loads = [
         calibrated_load(load, runs.of(load), model.measured(drive, [load], _LONG_TEST_SEEDS)[0], fitted=True)
@@ -218,12 +221,13 @@ def _document(
         schema=SCHEMA,
         kind=KIND,
         **circumstances(runs, seed=seed, machine=machine, drift=drift),
-        figures=figures_of(fit, limits.no_write_buffer),
+        figures=figures_of(fit, collection.figures, limits.no_write_buffer),
+        derived=[*collection.derived],
         model_error=fit.model_error,
         loads=[*fitted_loads, *tested],
         nearest=_nearest(runs, tests, model),
         remarks=[*runs.ground.facts.remarks, *drift.remarks()],
-        not_covered=NOT_COVERED,
+        not_covered=NOT_COVERED if collection.seen else NO_COLLECTION,
     )
 
 

@@ -16,14 +16,19 @@ Floats = NDArray[np.float64]
 KIND = "flash"
 PAGE_BYTES = 16 * 1024
 _PAGES_OF_BLOCK = 768
-_LEAST_SUPERBLOCKS = 64
+USUAL_SPARE_PERMILLE = 70
+USUAL_SUPERBLOCKS = 500
+"""At least: a drive too small for so many has smaller blocks, so that the few kept free are a small part."""
 _MOST_PLANES = 16
 _KIB_NS = 1024 * 1_000_000_000
 _LEAST_RATE, _MOST_RATE = 1_000_000, 1 << 40
 _MOST_COMMAND_NS, _MOST_INTERFACE_NS = 1_000_000, 10_000_000
 _MOST_CELL_NS = 100_000_000
 _READ_KEYS = ("read_low", "read_middle", "read_high", "channel_rate", "link_read_rate", "suspend")
-_WRITE_KEYS = ("link_write_rate", "program", "slc_program", "slc_cache", "slc_fold_rate", "buffer")
+_WRITE_KEYS = (
+    *("link_write_rate", "program", "slc_program", "slc_cache", "slc_fold_rate", "buffer"),
+    *("spare_permille", "erase"),
+)
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,27 @@ class FlashDrive:
     buffer_bytes: float
     suspend: float
     flush: float
+    spare_permille: int
+    """Physical space beyond the capacity, in thousandths of it."""
+    erase: float
+    """Of a block of the usual size; a smaller one takes as large a part of the time of programming it."""
+    superblocks: int = USUAL_SUPERBLOCKS
+    """Blocks of all dies together: at least so many."""
 
     @property
     def stripe_bytes(self) -> int:
         """A unit of every die."""
         return self.dies * self.unit_bytes
+
+    @property
+    def pages_of_block(self) -> int:
+        """Units of an erase block: the usual number, unless the drive is too small for it."""
+        return min(_PAGES_OF_BLOCK, max(1, self.capacity_bytes // (self.superblocks * self.stripe_bytes)))
+
+    @property
+    def erase_of_block(self) -> float:
+        """The part of the time of erasure that a block of this size takes."""
+        return self.pages_of_block / _PAGES_OF_BLOCK
 
     @property
     def planes(self) -> int:
@@ -72,16 +93,17 @@ class FlashDrive:
     def parameters(self) -> dict[str, int]:
         """The profile's keys and values."""
         planes = self.planes
-        blocks = max(1, self.capacity_bytes // (_LEAST_SUPERBLOCKS * self.stripe_bytes))
         return {
             "capacity": self.capacity_bytes,
+            "spare_permille": self.spare_permille,
             "queue_depth": self.queue_depth,
             "hw_queues": self.hw_queues,
             "max_sectors_kb": self.max_sectors_kb,
             "dies": self.dies,
             "planes": planes,
             "page": self.unit_bytes // planes,
-            "erase_block": self.unit_bytes * min(_PAGES_OF_BLOCK, blocks),
+            "erase_block": self.unit_bytes * self.pages_of_block,
+            "erase": _duration(self.erase * self.erase_of_block, 10 * _MOST_CELL_NS),
             "channels": self.channels,
             "read_low": _duration(self.read_low, _MOST_CELL_NS),
             "read_middle": _duration(self.read_middle, _MOST_CELL_NS),
@@ -147,6 +169,8 @@ def with_facts(facts: DiskFacts) -> FlashDrive:
         buffer_bytes=32 << 20,
         suspend=20_000,
         flush=0,
+        spare_permille=USUAL_SPARE_PERMILLE,
+        erase=3_000_000,
     )
 
 
@@ -165,9 +189,9 @@ def kib_ns_of(rate: float) -> float:
 
 
 _LOGARITHMIC_STEP = 0.01
-_STEPS = {"buffer_bytes": 0.2, "slc_program": 0.03, "fold_rate": 0.03}
-"""The buffer is small beside what runs write, so less would be a part of an I/O. Fast cells with nothing to
-program are emptied, by whole pages: less would be a part of one."""
+_STEPS = {"buffer_bytes": 0.2, "slc_program": 0.03, "fold_rate": 0.03, "erase": 0.2}
+"""The buffer is small beside what runs write, so less would be a part of an I/O, and so is all erasure. Fast
+cells with nothing to program are emptied, by whole pages: less would be a part of one."""
 _LINEAR_STEPS_NS = {"command": 100.0, "interface": 300.0, "suspend": 2000.0, "flush": 10_000.0}
 _LINEAR_UNITS_NS = {"command": 1000.0, "interface": 1000.0, "suspend": 10_000.0, "flush": 100_000.0}
 """Entries that may be zero are searched on a linear scale."""

@@ -33,6 +33,8 @@ _DEEP_WRITES = ((4, 16), (16, 16))
 READ_US = 100_000
 WRITE_US = 5_000
 """So short that a buffer takes all of it."""
+_OVERWRITE_KIB, _MOST_OVERWRITES = 16, 1 << 20
+"""A program unit at least, and far less than an erase block; more on a large drive, for fewer I/Os."""
 _SYNC_US, _LARGE_SYNC_US = 1_000_000, 200_000
 """Small writes leave room in the fast cells for longer."""
 
@@ -142,6 +144,22 @@ def _writes(block_kib: int, depth: int, space_bytes: int) -> PlacedLoad:
 def filling(block_kib: int, depth: int, runtime_us: int, space_bytes: int) -> PlacedLoad:
     """Writes in order on a rested drive for so long, which is part of the name."""
     return _from_rest(f"fill-{block_kib}k-qd{depth}-{runtime_us}us", block_kib, depth, space_bytes)
+
+
+def overwriting(depth: int, runtime_us: int, space_bytes: int) -> PlacedLoad:
+    """Random writes on a rested drive for so long, which is part of the name."""
+    block_kib = _OVERWRITE_KIB
+    while space_bytes > _MOST_OVERWRITES * block_kib * KIB:
+        block_kib *= 2
+    return PlacedLoad(
+        name=f"overwrite-{block_kib}k-qd{depth}-{runtime_us}us",
+        readwrite="randwrite",
+        block_kib=block_kib,
+        depth=depth,
+        offset_bytes=0,
+        size_bytes=space_bytes // MIB * MIB,
+        from_rest=True,
+    )
 
 
 def refilling(
