@@ -5,9 +5,9 @@ from their timelines, guests by their own program. On a directory (as root) fio 
 and ``blklab record`` records it and its replay; as disks drift, that is done ``--rounds`` times, each with a
 recording of its own, and the medians of the changes count. In each round the load runs once more, so a second
 row compares it with itself: so far the disk's own drift takes two runs apart. A third row compares the replay
-with that second run of the load, beside it in time, the two in alternating order: slower drift cancels out. It
-has 95 % intervals of the geometric mean over the rounds. Right is then a replay whose intervals lie within the
-limits, off is one with an interval beyond its limit, and the rounds leave the others undecided.
+with that second run of the load, beside it in time, the two in alternating order: slower drift cancels out.
+It has 95 % intervals of the geometric mean over the rounds. Right is then a replay whose intervals lie within
+the limits, off is one with an interval beyond its limit, and the rounds leave the others undecided.
 
 Figures are those of the block layer, from the queueing of an I/O to its completion. Of fio's loads on a disk
 only the jobs count, and not what starts them.
