@@ -125,8 +125,8 @@ def replay_request(
         folder: The directory of the regions' files; None for devices.
         group_files: For each control group, the file that takes processes.
         own_paths: Taken off the recorded think times.
-        most_segments: Of a request, as the disks' drivers take it; None if that is not known. The buffers of large
-            I/Os have no more, so that none is split that was not when it was recorded.
+        most_segments: Of a request, as the disks' drivers take it; None if that is not known. The buffers of
+            large I/Os have no more, so that none is split that was not when it was recorded.
     """
     request = {
         "text": workload.text,
