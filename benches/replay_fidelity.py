@@ -6,6 +6,8 @@ and ``blklab record`` records it and its replay; as disks drift, that is done ``
 recording of its own, and the medians of the changes count. In each round the load runs once more, so a second
 row compares it with itself: so far the disk's own drift takes two runs apart. A third row compares the replay
 with that second run of the load, beside it in time, the two in alternating order: slower drift cancels out.
+It has 95 % intervals of the geometric mean over the rounds. Right is then a replay whose intervals lie within
+the limits, off is one with an interval beyond its limit, and the rounds leave the others undecided.
 
 Figures are those of the block layer, from the queueing of an I/O to its completion. Of fio's loads on a disk
 only the jobs count, and not what starts them.
@@ -17,13 +19,15 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import mean, median, stdev
 
 from recorded_loads import (
     SCHEDULERS,
@@ -53,7 +57,11 @@ PROGRAMS = ("python-scipy-start", "git-status", "sqlite-commits")
 """On disks."""
 _LIMITS = {"throughput": 0.05, "mean": 0.05, "p99": 0.15}
 
+_T_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13)
+"""Student's t for intervals of 95 %, by degrees of freedom from 1."""
+
 Changes = dict[str, float]
+Intervals = dict[str, tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ class Row:
     scheduler: str
     replay: Changes
     itself: Changes | None = None
-    beside: Changes | None = None
+    beside: Intervals | None = None
     """Of the replay against the load as it ran in the same round."""
 
 
@@ -80,19 +88,24 @@ def main() -> None:
         "--rest", type=float, default=3, help="seconds before each run, so that limits of a disk recover"
     )
     options = parser.parse_args()
-    right = rows = right_itself = right_beside = 0
+    if options.rounds < 2:
+        parser.error("intervals take at least two rounds")
+    right = rows = right_itself = 0
+    beside: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         for row in _compared(options, Path(folder)):
             right, rows = right + _is_right(row.replay), rows + 1
             sys.stdout.write(f"{row.load:24} {row.scheduler:12} {_told(row.replay)}\n")
             if row.itself is not None and row.beside is not None:
                 right_itself += _is_right(row.itself)
-                right_beside += _is_right(row.beside)
+                beside[_verdict(row.beside)] += 1
                 sys.stdout.write(f"{'':24} {'itself':12} {_told(row.itself)}\n")
-                sys.stdout.write(f"{'':24} {'beside':12} {_told(row.beside)}\n")
+                sys.stdout.write(f"{'':24} {'beside':12} {_told_intervals(row.beside)}\n")
             sys.stdout.flush()
     itself = "" if is_model(options.target) else f"; of the loads themselves, {right_itself}"
-    itself += "" if is_model(options.target) else f"; of replays against loads beside them, {right_beside}"
+    if not is_model(options.target):
+        itself += "; replays against loads beside them: "
+        itself += ", ".join(f"{beside[verdict]} {verdict}" for verdict in ("right", "undecided", "off"))
     sys.stdout.write(f"{right} of {rows} right{itself}\n")
 
 
@@ -103,6 +116,29 @@ def _is_right(changes: Changes) -> bool:
 def _told(changes: Changes) -> str:
     told = "  ".join(f"{name} {change:+7.1%}" for name, change in changes.items())
     return f"{told}  {'right' if _is_right(changes) else 'off'}"
+
+
+def _verdict(intervals: Intervals) -> str:
+    limits = {name: (math.log1p(-limit), math.log1p(limit)) for name, limit in _LIMITS.items()}
+    pairs = [(intervals[name], limits[name]) for name in _LIMITS]
+    if any(low > most or high < least for (low, high), (least, most) in pairs):
+        return "off"
+    within = all(least <= low and high <= most for (low, high), (least, most) in pairs)
+    return "right" if within else "undecided"
+
+
+def _told_intervals(intervals: Intervals) -> str:
+    told = "  ".join(
+        f"{name} [{math.expm1(low):+.1%}, {math.expm1(high):+.1%}]" for name, (low, high) in intervals.items()
+    )
+    return f"{told}  {_verdict(intervals)}"
+
+
+def _interval(changes: Sequence[float]) -> tuple[float, float]:
+    """Of the mean logarithm of ratios, from changes relative to the load."""
+    logs = [math.log1p(change) for change in changes]
+    half = _T_95[min(len(logs) - 1, len(_T_95)) - 1] * stdev(logs) / math.sqrt(len(logs))
+    return mean(logs) - half, mean(logs) + half
 
 
 def _compared(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
@@ -160,7 +196,8 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
     def changes(kind: str) -> Changes:
         return {name: median(of_round[kind][name] for of_round in rounds) for name in _LIMITS}
 
-    return Row(load, scheduler, changes("replay"), changes("again"), changes("beside"))
+    beside = {name: _interval([of_round["beside"][name] for of_round in rounds]) for name in _LIMITS}
+    return Row(load, scheduler, changes("replay"), changes("again"), beside)
 
 
 if __name__ == "__main__":

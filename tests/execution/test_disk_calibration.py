@@ -41,7 +41,7 @@ from blklab.execution.calibration.disk.saved import (
     measurements_path,
     saved_measurements,
 )
-from blklab.linux.queue.hardware import HardwareQueues, hardware_queues
+from blklab.linux.queue.hardware import HardwareQueues, hardware_queues, most_segments
 from blklab.records.samples import LatencyHistogram
 from blklab.simulator.simulation import simulate
 from blklab.spec.profiles import calibrated_profiles, load_profile
@@ -322,5 +322,7 @@ def test_hardware_queues_as_sysfs_has_them(tmp_path: Path) -> None:
     (tmp_path / "vda" / "queue").mkdir()
     (tmp_path / "vda" / "queue" / "max_sectors_kb").write_text("512\n")
     (tmp_path / "vda" / "queue" / "write_cache").write_text("write back\n")
+    (tmp_path / "vda" / "queue" / "max_segments").write_text("254\n")
     assert hardware_queues("vda", tmp_path) == HardwareQueues(2, 32, 512, volatile_cache=True)
     assert hardware_queues("vdb", tmp_path) == HardwareQueues(1, 128, 1280, volatile_cache=False)
+    assert [most_segments(name, tmp_path) for name in ("vda", "vdb")] == [254, 128]

@@ -42,7 +42,12 @@ def test_each_task_gets_its_place_and_its_group(workload: Workload) -> None:
     path = OwnPath(PathOfSize(7, 8), PathOfSize(9, 10))
     paths = OwnPaths(synchronous=path, asynchronous=path)
     text = replay_request(
-        workload, regions, folder=Path("/w/data"), group_files={"g": "/g/cgroup.procs"}, own_paths=paths
+        workload,
+        regions,
+        folder=Path("/w/data"),
+        group_files={"g": "/g/cgroup.procs"},
+        own_paths=paths,
+        most_segments=254,
     )
     request = json.loads(text)
     assert request["text"] == workload.text
@@ -50,8 +55,11 @@ def test_each_task_gets_its_place_and_its_group(workload: Workload) -> None:
     assert request["groups"] == {"g": "/g/cgroup.procs"}
     asked = {"read": {"fixed_ns": 7, "per_mib_ns": 8}, "write": {"fixed_ns": 9, "per_mib_ns": 10}}
     assert request["own_paths"] == {"synchronous": asked, "asynchronous": asked}
+    assert request["most_segments"] == 254
     on_device = regions_on_device(workload, "/dev/loop9", 1 << 30)
-    text = replay_request(workload, on_device, folder=None, group_files={}, own_paths=OwnPaths())
+    text = replay_request(
+        workload, on_device, folder=None, group_files={}, own_paths=OwnPaths(), most_segments=None
+    )
     places = json.loads(text)["places"]
     assert {place["path"] for place in places} == {"/dev/loop9"}
 

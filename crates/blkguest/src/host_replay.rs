@@ -49,6 +49,9 @@ struct Request {
     /// Has no task make synchronous calls.
     #[serde(default)]
     always_asynchronous: bool,
+    /// The segments of a request that the disk's driver takes; no I/O is split for its buffer then.
+    #[serde(default)]
+    most_segments: Option<u32>,
 }
 
 /// The time that a replay itself takes between a completion and the next I/O.
@@ -95,6 +98,7 @@ impl Request {
             synchronous: self.own_paths.synchronous.into(),
             asynchronous: self.own_paths.asynchronous.into(),
             always_asynchronous: self.always_asynchronous,
+            most_segments: self.most_segments,
             shares_processors: self.places.len() > processors
                 || taken.windows(2).any(|pair| pair[0] == pair[1]),
         }

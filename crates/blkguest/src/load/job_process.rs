@@ -52,7 +52,7 @@ pub struct JobProcess<'a> {
     pub beside_command: bool,
     /// The file that takes the processes of its control group, if it has one.
     pub group_file: Option<&'a str>,
-    /// The processor that it keeps to, if it is one.
+    /// The processor that it begins on, if it is one.
     pub processor: Option<u16>,
     /// Of a clone that replays on real processors.
     pub real_replay: Option<RealReplay>,
@@ -69,6 +69,8 @@ pub struct RealReplay {
     pub always_asynchronous: bool,
     /// There are more tasks than processors, or several on one.
     pub shares_processors: bool,
+    /// The segments of a request that the disk's driver takes, if that is known.
+    pub most_segments: Option<u32>,
 }
 
 impl RealReplay {
@@ -255,7 +257,8 @@ pub fn run_clone(
     shared: SharedMemory,
 ) -> Result<(), Failure> {
     let job = clone.job;
-    let target = Target::open(path, start, clone.region, job)?;
+    let most_segments = clone.real_replay.and_then(|real| real.most_segments);
+    let target = Target::open(path, start, clone.region, job, most_segments)?;
     if job.pre_read {
         target.pre_read()?;
     }
@@ -373,6 +376,7 @@ mod tests {
             asynchronous: path,
             always_asynchronous: false,
             shares_processors: false,
+            most_segments: None,
         };
         let plan = |ios: &[ReplayIo]| TaskPlan { ios: ios.to_vec(), ..TaskPlan::default() };
         assert!(real.only_calls(&plan(&[io(0, None), io(1, None)])));

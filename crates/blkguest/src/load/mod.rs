@@ -1,6 +1,7 @@
 //! The load: one process per clone of a job, driven by blksim's generator.
 
 mod aio;
+mod buffer;
 pub mod identity;
 mod io_log;
 mod job_process;

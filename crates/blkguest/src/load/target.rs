@@ -3,19 +3,14 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::ptr;
 
 use blksim::core::record::Direction;
 use blksim::workload::Job;
 use blksim::workload::job::Advice;
 use blksim::workload::layout::Region;
 
+use super::buffer;
 use crate::failure::{Failure, checked};
-
-/// Bytes of a page, and the alignment of buffers.
-const PAGE_BYTES: usize = 4096;
-/// Larger buffers are populated on first use.
-const POPULATED_BYTES: usize = 4 << 20;
 
 /// `BLKDISCARD` (`_IO(0x12, 119)`, `include/uapi/linux/fs.h`).
 const BLKDISCARD: libc::c_ulong = 0x1277;
@@ -33,7 +28,17 @@ pub struct Target {
 
 impl Target {
     /// Opens `path`, whose first byte is byte `start` of the layout.
-    pub fn open(path: &str, start: u64, region: Region, job: &Job) -> Result<Self, Failure> {
+    ///
+    /// # Arguments
+    ///
+    /// `most_segments` is that of its driver's requests, if no I/O is to be split for its buffer.
+    pub fn open(
+        path: &str,
+        start: u64,
+        region: Region,
+        job: &Job,
+        most_segments: Option<u32>,
+    ) -> Result<Self, Failure> {
         let mut flags = libc::O_CLOEXEC;
         flags |= match (job.mode.reads, job.mode.writes) {
             (true, false) => libc::O_RDONLY,
@@ -54,23 +59,8 @@ impl Target {
             checked(&format!("opening {path}"), unsafe { libc::open(text.as_ptr(), flags) })?;
         // SAFETY: the descriptor is fresh and nobody else's.
         let file = unsafe { File::from_raw_fd(descriptor) };
-        let bytes = (job.largest_block() as usize).next_multiple_of(PAGE_BYTES);
-        let populate = if bytes <= POPULATED_BYTES { libc::MAP_POPULATE } else { 0 };
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let buffer = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | populate,
-                -1,
-                0,
-            )
-        };
-        if buffer == libc::MAP_FAILED {
-            return Err(Failure::last("allocating a buffer"));
-        }
-        let target = Self { file, path: path.to_owned(), start, region, buffer: buffer.cast() };
+        let buffer = buffer::map(job.largest_block() as usize, most_segments)?;
+        let target = Self { file, path: path.to_owned(), start, region, buffer };
         if !job.direct {
             target.advise(match job.advice {
                 Advice::None => libc::POSIX_FADV_NORMAL,

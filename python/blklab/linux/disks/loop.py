@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 from blklab.errors import MissingToolError, NotRootError, RequirementError, reason_of
 from blklab.linux.disks.disk import Disk, read_disk
+from blklab.linux.disks.mounts import mount_of
+from blklab.linux.machine.kernel_files import text_or_empty
 
 if TYPE_CHECKING:
     from blklab.linux.journal.journal import Journal
@@ -32,6 +34,8 @@ _CONTROL = Path("/dev/loop-control")
 _BLOCK = Path("/sys/block")
 _HIGHEST_INDEX = 65535
 """Valid even if each loop device has 16 minor numbers for its partitions."""
+_IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+"""File systems without a disk."""
 _LOSETUP_ATTEMPTS = 3
 _ATTEMPTS = 1500
 """Half a minute: a killed program may still wait for a busy disk."""
@@ -61,6 +65,18 @@ def create(journal: Journal, backing_file: Path) -> Disk:
             hint="put the scratch file on a disk: loop:1g,dir=/var/tmp",
         )
     return read_disk(folder)
+
+
+def is_in_memory(folder: Path, proc: Path = Path("/proc")) -> bool:
+    """Whether a block device is a loop device over a file in memory.
+
+    Args:
+        folder: Its directory in sysfs.
+        proc: The mount point of procfs.
+    """
+    file = text_or_empty(folder / "loop" / "backing_file")
+    mount = mount_of(Path(file), proc) if file else None
+    return mount is not None and mount.filesystem in _IN_MEMORY
 
 
 def remove(index: int, backing_file: Path) -> bool:

@@ -115,6 +115,7 @@ def replay_request(
     folder: Path | None,
     group_files: Mapping[str, str],
     own_paths: OwnPaths,
+    most_segments: int | None,
 ) -> str:
     """The program's request as JSON.
 
@@ -124,6 +125,8 @@ def replay_request(
         folder: The directory of the regions' files; None for devices.
         group_files: For each control group, the file that takes processes.
         own_paths: Taken off the recorded think times.
+        most_segments: Of a request, as the disks' drivers take it; None if that is not known. The buffers of
+            large I/Os have no more, so that none is split that was not when it was recorded.
     """
     request = {
         "text": workload.text,
@@ -131,6 +134,7 @@ def replay_request(
         "places": [place(region, folder) for clones in regions for region in clones],
         "groups": dict(group_files),
         "own_paths": asdict(own_paths),
+        "most_segments": most_segments,
     }
     return json.dumps(request, ensure_ascii=False)
 

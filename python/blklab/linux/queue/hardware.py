@@ -10,6 +10,8 @@ from blklab.linux.machine.kernel_files import text_or_empty
 _SYS_BLOCK = Path("/sys/block")
 _USUAL_DEPTH = 128
 _USUAL_MAX_SECTORS_KB = 1280
+_USUAL_SEGMENTS = 128
+"""`BLK_MAX_SEGMENTS` (include/linux/blkdev.h)."""
 
 
 @dataclass(frozen=True)
@@ -42,3 +44,14 @@ def hardware_queues(name: str, sys_block: Path = _SYS_BLOCK) -> HardwareQueues:
         max_sectors_kb=int(max_sectors) if max_sectors.isdigit() else _USUAL_MAX_SECTORS_KB,
         volatile_cache=text_or_empty(folder / "queue" / "write_cache") == "write back",
     )
+
+
+def most_segments(name: str, sys_block: Path = _SYS_BLOCK) -> int:
+    """The number of segments, pieces of memory that lie apart, that the driver takes in one request.
+
+    Args:
+        name: The kernel's name of the disk.
+        sys_block: The folder of all disks.
+    """
+    text = text_or_empty(sys_block / name.replace("/", "!") / "queue" / "max_segments")
+    return int(text) if text.isdigit() else _USUAL_SEGMENTS

@@ -12,6 +12,7 @@ import numpy as np
 
 from blklab.execution.calibration.disk.arm import has_arm
 from blklab.execution.calibration.disk.document import (
+    NOT_COVERED,
     SCHEMA,
     DiskCalibration,
     Nearest,
@@ -24,7 +25,7 @@ from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.fit import Fit, fitted
 from blklab.execution.calibration.disk.flash.calibrate import flash_calibrated
 from blklab.execution.calibration.disk.forward import NEAREST_IOS, Forward, Logs, rates_of
-from blklab.execution.calibration.disk.ground import Ground, Measurement
+from blklab.execution.calibration.disk.ground import LOOP_KIND, Ground, Measurement
 from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
 from blklab.execution.calibration.disk.lengths import PROBE_RUNTIME_US, Lengths, measured_lengths
 from blklab.execution.calibration.disk.limits import (
@@ -43,6 +44,14 @@ from blklab.execution.calibration.disk.loads import (
     holdout_loads,
     limited_holdouts,
 )
+from blklab.execution.calibration.disk.loop_device import NOT_COVERED as LOOP_NOT_COVERED
+from blklab.execution.calibration.disk.loop_device import (
+    is_closer,
+    loop_device,
+    loop_figures,
+    loop_remark,
+    model_error,
+)
 from blklab.execution.calibration.disk.model import Model
 from blklab.execution.calibration.disk.observations import (
     Observation,
@@ -51,6 +60,7 @@ from blklab.execution.calibration.disk.observations import (
     observations,
 )
 from blklab.execution.calibration.disk.order import PROBE_ROUNDS, ROUNDS, Order
+from blklab.execution.calibration.disk.parameters import KIND
 from blklab.execution.calibration.disk.runs import Observer, Runs
 from blklab.execution.calibration.disk.saved import SavedMeasurements
 from blklab.execution.calibration.disk.short_runs import as_if_long
@@ -259,26 +269,34 @@ def _document(
         forward, {load: forward.device(fit.disk, load) for load in loads if load not in reaching}
     ) | _predicted_with_limits(runs, forward.device(fit.disk), reaching, lengths, machine)
     drift = drift_of(runs.made)
+    facts = ground.facts
+    figures = [*figures_of(fit, facts), *limit_figures(limits, rested=facts.rested)]
+    kind, error, not_covered = KIND, fit.model_error, NOT_COVERED
+    remarks = [*facts.remarks, *_model_remarks(error), *drift.remarks()]
+    copied = _averaged(forward, dict.fromkeys(loads, loop_device(facts))) if facts.in_memory else None
+    if copied is not None and is_closer(copied, predicted, found, fitted_to):
+        predicted, figures = copied, loop_figures(facts)
+        kind, error, not_covered = LOOP_KIND, model_error(copied, found, fitted_to), LOOP_NOT_COVERED
+        remarks = [*facts.remarks, loop_remark(machine), *drift.remarks()]
+    else:
+        remarks += _sequential_remarks(found, holdouts, predicted)
     return DiskCalibration(
         schema=SCHEMA,
+        kind=kind,
         **circumstances(runs, seed=seed, machine=machine, drift=drift),
-        figures=[*figures_of(fit, ground.facts), *limit_figures(limits, rested=ground.facts.rested)],
-        model_error=fit.model_error,
+        figures=figures,
+        model_error=error,
         loads=calibrated_loads([(load, load in fitted_to) for load in loads], found, predicted),
         nearest=_nearest(forward, found, holdouts),
-        remarks=[
-            *ground.facts.remarks,
-            *_model_remarks(fit),
-            *drift.remarks(),
-            *_sequential_remarks(found, holdouts, predicted),
-        ],
+        remarks=remarks,
+        not_covered=not_covered,
     )
 
 
-def _model_remarks(fit: Fit) -> list[str]:
-    if fit.model_error < _BAD_MODEL:
+def _model_remarks(error: float) -> list[str]:
+    if error < _BAD_MODEL:
         return []
-    scatter = f"the measurements scatter around the profile by {100 * fit.model_error:.0f} %"
+    scatter = f"the measurements scatter around the profile by {100 * error:.0f} %"
     return [f"{scatter} more than by their noise: it is another kind of disk, or other programs were busy"]
 
 

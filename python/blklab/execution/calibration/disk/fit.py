@@ -146,7 +146,17 @@ def _excess(problem: Problem, vector: Floats, found: Mapping[Row, Observation]) 
     """Scatter of the residuals beyond that of the measurements, so that together they explain the misfit."""
     misfit = problem.by_seed(vector, SEEDS).mean(axis=0) - problem.measured
     errors = np.array([found[row].error for row in problem.rows])
-    freedom = max(1, len(misfit) - len(vector))
+    return excess_scatter(misfit, errors, max(1, len(misfit) - len(vector)))
+
+
+def excess_scatter(misfit: Floats, errors: Floats, freedom: int) -> float:
+    """Standard deviation that the measurements' errors lack to explain a misfit.
+
+    Args:
+        misfit: Predicted less measured logarithms.
+        errors: Standard errors of the measured ones.
+        freedom: Degrees of freedom.
+    """
 
     def surplus(model_error: float) -> float:
         return float(np.sum(misfit**2 / (errors**2 + model_error**2))) - freedom

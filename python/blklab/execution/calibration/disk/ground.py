@@ -9,6 +9,7 @@ import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from blklab.backends import Announce, Session, SessionOptions, backend_for
 from blklab.backends.modelled_device import device_facts
 from blklab.errors import RequirementError, RunFailedError, UsageError
 from blklab.execution.calibration.disk.loads import LEAST_SPACE_BYTES, Load
+from blklab.linux.disks.loop import is_in_memory
 from blklab.linux.queue.hardware import HardwareQueues, hardware_queues
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import JobSample, LatencyHistogram, RunSample, TargetDescription
@@ -34,6 +36,8 @@ DEFAULT_FILE_BYTES = 1 << 30
 """Size of the test file in a directory."""
 _BINS_OF_OCTAVE = 64
 """Of `LatencyHistogram`, from one power of two to the next."""
+LOOP_KIND = "loop"
+"""The kind of modelled devices that are loop devices over memory."""
 RAMP_DIVISOR = 5
 """The load runs for this part of its runtime before it is measured."""
 
@@ -85,6 +89,8 @@ class DiskFacts:
     remarks: tuple[str, ...] = ()
     rested: bool = False
     """Whether each run begins on a disk that has rested, as it does on a model."""
+    in_memory: bool = False
+    """Whether it is a loop device over a file in memory."""
 
 
 class Ground(Protocol):
@@ -265,8 +271,11 @@ def _facts(target: Target, found: TargetDescription, file_bytes: int | None) -> 
             volatile_cache=device["volatile_cache"],
         )
         space_bytes, writable = disk.size_bytes, True
+        in_memory = device["kind"] == LOOP_KIND
     else:
         queues = hardware_queues(disk.name)
+        on_device = len(found.disks) == 1 and "filesystem" not in found.details
+        in_memory = on_device and is_in_memory(Path("/sys/block") / disk.name)
         is_block = found.details.get("kind") == "block"
         writable = not is_block
         if isinstance(target, LoopTarget) and target.btrfs is None:
@@ -288,6 +297,7 @@ def _facts(target: Target, found: TargetDescription, file_bytes: int | None) -> 
         rotational=bool(disk.rotational),
         remarks=_remarks(found, writable=writable),
         rested=isinstance(target, ModelTarget),
+        in_memory=in_memory,
     )
 
 

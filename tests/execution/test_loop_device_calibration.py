@@ -1,0 +1,94 @@
+"""Loop devices over memory are recognised, and their profile is the machine's cost table."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from blklab.execution.calibration.disk.forward import Logs
+from blklab.execution.calibration.disk.ground import opened_ground
+from blklab.execution.calibration.disk.loads import DiskLoad
+from blklab.execution.calibration.disk.loop_device import is_closer, loop_device, loop_figures, model_error
+from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.disk.profile_file import profile_text
+from blklab.linux.disks.loop import is_in_memory
+from blklab.spec.profiles import load_profile
+from blklab.spec.targets import parse_target
+from disk_calibrations import MACHINE, calibration_of
+
+LOADS = [DiskLoad("read", 4, depth) for depth in (1, 8, 32, 64)]
+RATES = (10_000.0, 60_000.0, 90_000.0, 90_000.0)
+
+
+def found(error: float = 0.01) -> dict[Row, Observation]:
+    return {
+        (load, "iops"): Observation(math.log(rate), error, 3) for load, rate in zip(LOADS, RATES, strict=True)
+    }
+
+
+def times_the_rates(*factors: float) -> dict[DiskLoad, Logs]:
+    return {
+        load: {"iops": math.log(rate * factor)}
+        for load, rate, factor in zip(LOADS, RATES, factors, strict=True)
+    }
+
+
+def test_the_predictions_with_the_smaller_median_error_are_closer() -> None:
+    near, far = times_the_rates(1.05, 0.95, 1, 3), times_the_rates(1.2, 0.9, 1.1, 1)
+    assert is_closer(near, far, found(), LOADS)
+    assert not is_closer(far, near, found(), LOADS)
+
+
+def test_scatter_beyond_the_measurements_is_the_models() -> None:
+    assert model_error(times_the_rates(1.01, 0.99, 1, 1), found(error=0.05), LOADS) == 0
+    beyond = model_error(times_the_rates(1.2, 1 / 1.2, 1.2, 1 / 1.2), found(error=0.01), LOADS)
+    assert beyond == pytest.approx(math.log(1.2), rel=0.01)
+
+
+def test_only_a_loop_device_over_a_file_in_memory_is_one(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    (proc / "self").mkdir(parents=True)
+    mounts = {"memory": "tmpfs", "disk": "ext4"}
+    lines = [
+        f"9{number} 1 0:9{number} / {tmp_path / folder} rw - {kind} none rw\n"
+        for number, (folder, kind) in enumerate(mounts.items())
+    ]
+    (proc / "self" / "mountinfo").write_text("".join(lines))
+    for folder in mounts:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "file").touch()
+        device = tmp_path / f"loop-{folder}"
+        (device / "loop").mkdir(parents=True)
+        (device / "loop" / "backing_file").write_text(f"{tmp_path / folder / 'file'}\n")
+    (tmp_path / "sda").mkdir()
+    assert [is_in_memory(tmp_path / name, proc) for name in ("loop-memory", "loop-disk", "sda")] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_the_device_has_the_facts_of_the_disk() -> None:
+    with opened_ground(parse_target("sim:loop,capacity=64m,depth=32"), seed=1, machine=MACHINE) as ground:
+        assert ground.facts.in_memory
+        assert loop_device(ground.facts) == "loop,capacity=67108864,depth=32"
+        assert {figure.key: figure.value for figure in loop_figures(ground.facts)} == {
+            "capacity": 64 << 20,
+            "depth": 32,
+        }
+    with opened_ground(parse_target("sim:fixed"), seed=1, machine=MACHINE) as ground:
+        assert not ground.facts.in_memory
+
+
+@pytest.mark.slow
+def test_a_simulated_loop_device_is_calibrated_as_one(tmp_path: Path) -> None:
+    file = tmp_path / "memory.toml"
+    calibration = calibration_of("sim:loop,capacity=256m", file, 1)
+    assert calibration.kind == "loop"
+    assert calibration.errors()[1] < 0.01
+    assert "`blklab calibrate --processor`" in calibration.remarks[0]
+    file.write_text(profile_text(calibration, name="memory"))
+    profile = load_profile(str(file))
+    assert profile.kind == "loop"
