@@ -46,7 +46,7 @@ def test_the_kernel_pays_for_its_scheduler_as_the_simulator_does(one_processor: 
 @pytest.mark.usefixtures("real_guest")
 @pytest.mark.parametrize("name", ["mq-deadline", "bfq"])
 def test_no_worker_is_woken_because_the_disk_has_a_server(one_processor: Machine, name: str) -> None:
-    """A task that unplugs its writes dispatches them, though it wakes the server of the disk with the first."""
+    """A task that unplugs its writes dispatches them, though it wakes the disk's server."""
     sample = measure("uml:nvme-tlc", DEEP_WRITER, name, machine=one_processor)
     assert ios(sample) == pytest.approx(ios(simulate("nvme-tlc", DEEP_WRITER, name, one_processor)), rel=0.02)
     assert sample.engine["processors"]["wakes"] < 0.2 * ios(sample)
