@@ -34,6 +34,17 @@ def test_reads_are_plugged_where_the_table_says_so() -> None:
     assert sum(by_task.engine["processors"]["busy_ns"]) < 0.8 * sum(by_worker.engine["processors"]["busy_ns"])
 
 
+@pytest.mark.parametrize(("kernel", "always"), [("6.1", False), ("6.12", True), ("7.3", False)])
+def test_linux_6_12_plugs_reads_whatever_the_table_says(kernel: str, always: bool) -> None:
+    ordinary = load_machine("ordinary").on_one_processor()
+    tables = [ordinary.model_copy(update={"plug_reads": plugged}) for plugged in (False, True)]
+    by_worker, by_task = (
+        simulate(f"nvme-tlc,kernel={kernel}", READER, scheduler="mq-deadline", processors=table)
+        for table in tables
+    )
+    assert (by_task.jobs == by_worker.jobs) == always
+
+
 @pytest.mark.parametrize("name", sorted(shipped_machines().keys() - {ZERO_CPU_TIME}))
 def test_shipped_tables_are_taken_by_the_simulator(name: str) -> None:
     machine = load_machine(name)

@@ -18,6 +18,7 @@ from .guest_runs import ios, measure, simulate
 DEEP = (
     "[deep]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=32\nsize=1g\ntime_based\nruntime=20ms\n"
 )
+DEEP_WRITER = DEEP.replace("randread", "randwrite")
 STREAMS = "[streams]\nrw=read\nbs=64k\ndirect=1\nnumjobs=4\nsize=1g\ntime_based\nruntime=500ms\n"
 BUFFERED = "[buffered]\nrw=write\nbs=4k\nfsync=8\nsize=1g\ntime_based\nruntime=100ms\n"
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
@@ -40,6 +41,15 @@ def test_the_kernel_pays_for_its_scheduler_as_the_simulator_does(one_processor: 
     assert found["none"] > 1.5 * found["mq-deadline"] > 1.5 * found["bfq"] * 0.99
     free = {name: ios(measure("uml:nvme-tlc", DEEP, name)) for name in ("none", "bfq")}
     assert free["none"] == free["bfq"] > found["none"]
+
+
+@pytest.mark.usefixtures("real_guest")
+@pytest.mark.parametrize("name", ["mq-deadline", "bfq"])
+def test_no_worker_is_woken_because_the_disk_has_a_server(one_processor: Machine, name: str) -> None:
+    """A task that unplugs its writes dispatches them, though it wakes the disk's server."""
+    sample = measure("uml:nvme-tlc", DEEP_WRITER, name, machine=one_processor)
+    assert ios(sample) == pytest.approx(ios(simulate("nvme-tlc", DEEP_WRITER, name, one_processor)), rel=0.02)
+    assert sample.engine["processors"]["wakes"] < 0.2 * ios(sample)
 
 
 @pytest.mark.usefixtures("real_guest")

@@ -13,6 +13,7 @@ use crate::core::params::Values;
 use crate::core::processor_table::ProcessorTable;
 use crate::core::record::JobRecord;
 use crate::devices::device::Device;
+use crate::elevator::scheduler::Family;
 use crate::mm::memory::{Costs, Memory};
 use crate::mm::page_cache::PAGE_SECTORS;
 use crate::task::job_process::JobProcess;
@@ -70,8 +71,10 @@ impl Machine {
                 process.region.file = 0;
             }
         }
+        // Legacy schedulers are the same under each release.
+        let plugs_each_bio = behaviours.plugs_each_bio && disks[0].family == Family::MultiQueue;
         let mut block = BlockLayer::new(disks, tasks.processes.len() as u32);
-        if machine.flag("plug_reads") {
+        if machine.flag("plug_reads") || plugs_each_bio {
             block.unplugged_sectors = 0;
         }
         let mm = Memory::new(files, queue, machine, behaviours);

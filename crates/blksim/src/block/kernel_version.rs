@@ -16,6 +16,13 @@ pub struct Behaviours {
     /// A plug is a list with a tail, so that requests issued straight from it go oldest first
     /// (`blk_add_rq_to_plug`, `blk_mq_issue_direct` of `block/blk-mq.c`; e70c301faece, 6.13).
     pub plug_issues_oldest_first: bool,
+    /// A write to a block device has a plug, in which a synchronous one waits; later it is as a read
+    /// (`blkdev_write_iter` of `block/fops.c`).
+    pub plugs_device_writes: bool,
+    /// Each bio has a plug of its own, so that the task that submits a read dispatches it too, and not the
+    /// queue's worker (`__submit_bio` of `block/blk-core.c`; 060406c61c7c, 6.10). 7.2 has no such plug any
+    /// more.
+    pub plugs_each_bio: bool,
     /// A sweep of mq-deadline continues at the sector of its last request, at whatever is there now;
     /// before, at the request that followed when that one was taken (`deadline_from_pos` and
     /// `latest_pos` of `block/mq-deadline.c`).
@@ -64,6 +71,8 @@ impl Behaviours {
     /// Linux 6.1.
     pub const V6_1: Self = Self {
         plug_issues_oldest_first: false,
+        plugs_device_writes: true,
+        plugs_each_bio: false,
         sweep_continues_at_sector: false,
         shallow_depth_of_map: false,
         async_depth_of_queue: false,
@@ -80,6 +89,7 @@ impl Behaviours {
 
     /// Linux 6.12.
     pub const V6_12: Self = Self {
+        plugs_each_bio: true,
         async_depth_of_queue: false,
         requests_of_4_mib: false,
         rotational_reads_far_ahead: false,
@@ -90,6 +100,8 @@ impl Behaviours {
     /// Linux 7.2 and 7.3, which do not differ in any of them.
     pub const V7_3: Self = Self {
         plug_issues_oldest_first: true,
+        plugs_device_writes: false,
+        plugs_each_bio: false,
         sweep_continues_at_sector: true,
         shallow_depth_of_map: true,
         async_depth_of_queue: true,

@@ -103,11 +103,27 @@ impl Machine {
         self.block.events.compute(self.block.steps.system_call_ns);
     }
 
-    /// A program collects its completed I/Os.
+    /// A program collects its completed I/Os. Returns false if others go first.
+    ///
+    /// On the only processor and from 6.12 on, an interrupt that is due when a synchronous call ends is handled
+    /// before the program continues, and then the task goes behind those that wait: in a guest the server of the
+    /// disk takes its place (`put_prev_task_fair` of `kernel/sched/fair.c`).
     #[inline(never)]
-    pub(crate) fn compute_collection(&mut self, index: u32) {
-        let collected = self.tasks.processes[index as usize].done.len() as u64;
+    pub(crate) fn collect_on_processor(&mut self, index: u32) -> bool {
+        let process = &mut self.tasks.processes[index as usize];
+        if std::mem::take(&mut process.returns) {
+            return true;
+        }
+        let (collected, asynchronous) = (process.done.len() as u64, process.asynchronous);
         self.compute_user(index, collected * self.block.steps.collect_ns);
+        let Some(processors) = &mut self.processors else { return true };
+        if asynchronous || !processors.interrupted(Ready::Process(index), &self.block.events) {
+            return true;
+        }
+        let process = &mut self.tasks.processes[index as usize];
+        process.returns = true;
+        process.woken = true;
+        false
     }
 
     /// The kernel copies the bytes of a buffered call, all at its beginning.
@@ -235,6 +251,11 @@ impl Machine {
         if woken {
             // It is in a queue already.
             return false;
+        }
+        if processors.interrupted_go_last() && !self.tasks.processes[process as usize].asynchronous
+        {
+            // It sleeps until its I/O is done.
+            return true;
         }
         let stays = processors.goes_on(Ready::Process(process), &self.block.events);
         self.tasks.processes[process as usize].woken = !stays;

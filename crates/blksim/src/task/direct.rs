@@ -8,6 +8,7 @@ use crate::block::request::{
 };
 use crate::core::branch::unlikely;
 use crate::core::record::Direction;
+use crate::elevator::scheduler::Family;
 use crate::machine::Machine;
 use crate::task::direct_ios::{IN_ONE_PIECE, Io, NOT_REPLAYED};
 use crate::workload::generator::Transfer;
@@ -82,17 +83,23 @@ impl Machine {
         if is_write && !self.mm.cache.is_empty() {
             self.mm.cache.invalidate(offset, u64::from(bytes));
         }
-        // A write to a block device has its own plug (`blkdev_write_iter` in
-        // block/fops.c). Waiting for one unplugs it.
-        if !plugged {
-            self.plug(index);
-        }
         let mut bio = self.direct_bio(index, operation, transfer, start_ns);
         let mut left = bio.nr_sectors;
         let max_sectors = match operation {
             Operation::Discard => MAX_DISCARD_SECTORS,
             _ => self.block.disks[0].max_sectors,
         };
+        // In 6.1 a write to a block device has its own plug, and waiting for one unplugs it. Several bios always
+        // have one (`__blkdev_direct_IO` of `block/fops.c`).
+        let disk = &self.block.disks[0];
+        let as_read = operation == Operation::Write
+            && disk.family == Family::MultiQueue
+            && !disk.view.facts.behaviours.plugs_device_writes;
+        let plugged =
+            plugged || (as_read && left <= max_sectors && self.block.unplugged_sectors > 0);
+        if !plugged {
+            self.plug(index);
+        }
         if left > max_sectors || (is_write && self.is_durable(index, replayed)) {
             let parts = left.div_ceil(max_sectors);
             let io = Io { process: index, direction, bytes, parts, start_ns, replayed };
@@ -110,7 +117,8 @@ impl Machine {
         if !plugged {
             // A trim waits within its plug (`blkdev_issue_discard`).
             let asynchronous = self.tasks.processes[index as usize].asynchronous;
-            let waited_for = is_write && (operation == Operation::Discard || !asynchronous);
+            let waited_for =
+                is_write && !as_read && (operation == Operation::Discard || !asynchronous);
             self.end_plug(index, if waited_for { PlugFlush::ForSleep } else { PlugFlush::AtEnd });
         }
     }

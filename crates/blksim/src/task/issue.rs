@@ -65,8 +65,8 @@ impl Machine {
                 }
                 return;
             }
-            if unlikely(self.processors.is_some()) {
-                self.compute_collection(index);
+            if unlikely(self.processors.is_some()) && !self.collect_on_processor(index) {
+                return;
             }
             let now_ns = self.block.events.now_ns();
             self.tasks.collect_done(index, now_ns, &mut self.block.recorder);

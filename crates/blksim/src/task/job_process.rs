@@ -64,6 +64,10 @@ pub struct JobProcess {
     pub(crate) done: Vec<(Direction, u32, u64)>,
     /// It is ready to collect completions.
     pub(crate) woken: bool,
+    /// Its synchronous call has ended, but others went first ([`Machine::collect_on_processor`]).
+    ///
+    /// [`Machine::collect_on_processor`]: crate::machine::Machine::collect_on_processor
+    pub(crate) returns: bool,
     /// Its rank behind others that are ready to run.
     pub(crate) rank: u32,
     pub(crate) stage: IssueStage,
@@ -106,6 +110,7 @@ impl JobProcess {
             in_flight: 0,
             done: Vec::new(),
             woken: false,
+            returns: false,
             rank,
             stage: IssueStage::Waiting,
             wake_ns: None,

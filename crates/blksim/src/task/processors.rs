@@ -281,15 +281,32 @@ impl Processors {
     /// Called after a task has done a step. Returns whether it continues at once; if not, it is in the
     /// queue again.
     pub(crate) fn goes_on(&mut self, ready: Ready, events: &EventQueue) -> bool {
-        let now_ns = events.now_ns();
-        let own_ns = self.own_event().map(|(time_ns, _)| time_ns);
-        let event_is_due =
-            events.next_ns().into_iter().chain(own_ns).any(|due_ns| due_ns <= now_ns);
-        if !event_is_due && self.may_stay(ready, now_ns) {
+        if !self.event_is_due(events) && self.may_stay(ready, events.now_ns()) {
             return true;
         }
         self.requeue(ready, events);
         false
+    }
+
+    /// Called when a task's call ends. Returns whether an event is due that lets others go first; if so, the task
+    /// is in the queue again.
+    pub(crate) fn interrupted(&mut self, ready: Ready, events: &EventQueue) -> bool {
+        let interrupted = self.interrupted_go_last() && self.event_is_due(events);
+        if interrupted {
+            self.requeue(ready, events);
+        }
+        interrupted
+    }
+
+    /// Whether an interrupt at the end of a call puts the task behind those that wait: on a single processor, where
+    /// tasks run in the order of waking.
+    pub(crate) fn interrupted_go_last(&self) -> bool {
+        self.by_rank && matches!(self.ranks, Ranks::BehindWorkers)
+    }
+
+    fn event_is_due(&self, events: &EventQueue) -> bool {
+        let own_ns = self.own_event().map(|(time_ns, _)| time_ns);
+        events.next_ns().into_iter().chain(own_ns).any(|due_ns| due_ns <= events.now_ns())
     }
 
     /// Lets a task that has computed go on later.
