@@ -40,13 +40,14 @@ def keeps_more(profile: Path, before: int) -> bool:
     return kept(profile) > before
 
 
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_killed_calibration_leaves_its_measurements_alone(
-    disk_folder: Path, state: Path, tmp_path: Path, seed: int
+    disk_folder: Path, state: Path, tmp_path: Path, seed: int, kills: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     profile = tmp_path / "disk.toml"
     before = 0
-    for attempt in range(4):
+    for attempt in range(kills):
         process = started(f"loop:16m,dir={disk_folder}", profile)
         if attempt % 2:
             wait_until(partial(keeps_more, profile, before), "a measurement is kept", process=process)
@@ -56,12 +57,17 @@ def test_a_killed_calibration_leaves_its_measurements_alone(
         raise_for_failures(recover(state))
         assert own_loops(disk_folder) == []
         assert list(disk_folder.iterdir()) == []
-        assert not profile.exists()
+        if profile.exists():
+            # It had ended before, as one of many may; the next begins anew.
+            assert attempt > 4
+            profile.unlink()
+            before = kept(profile)
+            continue
         assert kept(profile) >= before
         if attempt % 2:
             assert (f"continuing after {before} measurements" in said) == (before > 0)
         before = kept(profile)
-    assert before >= 2
+    assert kills > 4 or before >= 2
 
 
 def test_a_calibration_that_is_ended_restores_the_disk_itself(ext4: Filesystem, tmp_path: Path) -> None:

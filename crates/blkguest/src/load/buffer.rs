@@ -95,7 +95,9 @@ mod tests {
 
     #[test]
     fn all_of_a_buffer_is_there() {
-        for (bytes, most_segments) in [(1, None), (1 << 20, Some(254)), (9 << 20, Some(128)), (4096, Some(1))] {
+        for (bytes, most_segments) in
+            [(1, None), (1 << 20, Some(254)), (9 << 20, Some(128)), (4096, Some(1))]
+        {
             let buffer = map(bytes, most_segments).unwrap();
             assert_eq!(buffer.align_offset(PAGE_BYTES), 0);
             // SAFETY: these are the first and the last byte of a buffer of nobody else.
