@@ -8,7 +8,14 @@ use crate::failure::{Failure, checked};
 
 /// The processors that this process may use, in order; empty if the kernel does not tell.
 pub fn allowed() -> Vec<u16> {
-    let Some(set) = affinity() else { return Vec::new() };
+    // SAFETY: a set of no processor is all zeroes.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    // SAFETY: the pointer is to a set of that size.
+    let result = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
+    if result != 0 {
+        return Vec::new();
+    }
+    // SAFETY: all numbers lie within the set.
     (0..libc::CPU_SETSIZE as u16)
         .filter(|number| unsafe { libc::CPU_ISSET((*number).into(), &set) })
         .collect()
@@ -20,33 +27,20 @@ pub fn home(plan: &TaskPlan, allowed: &[u16]) -> Option<u16> {
     allowed.contains(&home.processor).then_some(home.processor)
 }
 
-/// Moves this process to a processor. The kernel may move it away again, as it might have moved the recorded task:
-/// bound to it, a task would wait for others there while another processor is idle.
-pub fn begin_on(number: u16) -> Result<(), Failure> {
-    let before = affinity().ok_or_else(|| Failure::last("reading the processors of a task"))?;
-    // SAFETY: a set of no processor is all zeroes.
-    let mut one: libc::cpu_set_t = unsafe { mem::zeroed() };
-    if i32::from(number) >= libc::CPU_SETSIZE {
-        let error = io::Error::from_raw_os_error(libc::EINVAL);
-        return Err(Failure::kernel(format!("moving to processor {number}"), error));
-    }
-    // SAFETY: the number lies within the set.
-    unsafe { libc::CPU_SET(number.into(), &mut one) };
-    for set in [one, before] {
-        // SAFETY: the pointer is to a set of that size.
-        let result = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
-        checked(&format!("moving to processor {number}"), result)?;
-    }
-    Ok(())
-}
-
-/// The set of processors that this process may use; `None` if the kernel does not tell.
-fn affinity() -> Option<libc::cpu_set_t> {
+/// Keeps this process to one processor.
+pub fn keep_to(number: u16) -> Result<(), Failure> {
     // SAFETY: a set of no processor is all zeroes.
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    if i32::from(number) >= libc::CPU_SETSIZE {
+        let error = io::Error::from_raw_os_error(libc::EINVAL);
+        return Err(Failure::kernel(format!("keeping to processor {number}"), error));
+    }
+    // SAFETY: the number lies within the set.
+    unsafe { libc::CPU_SET(number.into(), &mut set) };
     // SAFETY: the pointer is to a set of that size.
-    let result = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
-    (result == 0).then_some(set)
+    let result = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+    checked(&format!("keeping to processor {number}"), result)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -67,17 +61,12 @@ mod tests {
     }
 
     #[test]
-    fn a_process_moves_to_a_processor_and_may_leave_it() {
+    fn a_process_is_kept_to_a_processor() {
         let before = allowed();
         let last = *before.last().unwrap();
-        // Of this thread alone. The kernel may have moved it away at once, but hardly each time.
-        let moved = (0..100).any(|_| {
-            begin_on(last).unwrap();
-            // SAFETY: a plain call without arguments.
-            unsafe { libc::sched_getcpu() == i32::from(last) }
-        });
-        assert!(moved);
-        assert_eq!(allowed(), before);
-        assert!(begin_on(u16::MAX).is_err());
+        // Of this thread alone.
+        keep_to(last).unwrap();
+        assert_eq!(allowed(), [last]);
+        assert!(keep_to(u16::MAX).is_err());
     }
 }

@@ -14,7 +14,7 @@ const BEST_EFFORT: u8 = 2;
 const IDLE: u8 = 3;
 const DEFAULT_LEVEL: u8 = 4;
 
-/// Applies the job's priorities and control group to this process, and has it begin on a processor.
+/// Applies the job's priorities and control group to this process, and keeps it to a processor.
 ///
 /// # Arguments
 ///
@@ -34,7 +34,7 @@ pub fn assume(job: &Job, group_file: Option<&str>, processor: Option<u16>) -> Re
         set_priority(0, class, level)?;
     }
     if let Some(number) = processor {
-        processors::begin_on(number)?;
+        processors::keep_to(number)?;
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ pub struct JobProcess<'a> {
     pub beside_command: bool,
     /// The file that takes the processes of its control group, if it has one.
     pub group_file: Option<&'a str>,
-    /// The processor that it begins on, if it is one.
+    /// The processor that it keeps to, if it is one.
     pub processor: Option<u16>,
     /// Of a clone that replays on real processors.
     pub real_replay: Option<RealReplay>,

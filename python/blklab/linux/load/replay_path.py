@@ -58,7 +58,7 @@ def measured_own_paths(
         folder: A directory of the run's own.
         data: The directory of the region's file; None for a device.
         writes: Whether to write too, which loses the region's contents; else a write counts as a read.
-        home: The processor that they begin on if this machine has so many, as `Job.replayed_home`: a task
+        home: The processor that they keep to if this machine has so many, as `Job.replayed_home`: a task
             wakes up faster on the one that takes the disk's interrupts.
 
     Raises:
