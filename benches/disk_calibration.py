@@ -26,10 +26,13 @@ from scheduler_order import Order, order_of
 
 from blklab.execution.calibration.disk.calibrate import calibrated
 from blklab.execution.calibration.disk.document import UNDECIDED, DiskCalibration
-from blklab.execution.calibration.disk.flash.spare import OVERWRITE_RATE, steady_overwrite_rate
+from blklab.execution.calibration.disk.flash.spare import (
+    OVERWRITE_RATE,
+    USABLE_SPARE,
+    steady_overwrite_rate,
+)
 from blklab.execution.calibration.disk.ground import opened_ground
 from blklab.execution.calibration.disk.loads import Load
-from blklab.execution.calibration.disk.model import Model
 from blklab.execution.calibration.disk.profile_file import profile_text
 from blklab.execution.calibration.disk.saved import Design, saved_measurements
 from blklab.execution.fidelity.measured import percentile
@@ -120,12 +123,12 @@ class Sums:
         self.disks += 1
         self.wrong_kinds += found.kind != kind_to_find(kind)
 
-    def line(self, kind: str) -> dict[str, float | int | str]:
+    def line(self, kind: str) -> dict[str, float | int | str | None]:
         """The sums for people and programs."""
         return {
             "kind": kind,
             "disks": self.disks,
-            "within_intervals": round(sum(self.states) / max(1, len(self.states)), 4),
+            "within_intervals": round(sum(self.states) / len(self.states), 4) if self.states else None,
             "figures": len(self.states),
             "rate_error_median": round(median(self.errors), 4),
             "rate_error_95": round(percentile(sorted(self.errors), 0.95), 4),
@@ -182,9 +185,8 @@ def main() -> int:
             if arguments.order:
                 order = order_of(device, str(profile))
         if found.derived and kind == "collecting":
-            truth[OVERWRITE_RATE] = round(
-                steady_overwrite_rate(device, Model(int(truth["capacity"]), load_machine(DEFAULT_MACHINE)))
-            )
+            own = {key: value for key, value in truth.items() if key != USABLE_SPARE}
+            truth[OVERWRITE_RATE] = round(steady_overwrite_rate(own, load_machine(DEFAULT_MACHINE)))
         inside = within(found, truth)
         if kind != _ALSO:
             for sort in {kind, arguments.kind}:

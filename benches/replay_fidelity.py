@@ -24,10 +24,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import median
 
 from recorded_loads import (
     SCHEDULERS,
@@ -40,6 +40,8 @@ from recorded_loads import (
 )
 
 import blklab
+from blklab.analysis.statistics.paired import paired_difference
+from blklab.spec.experiment import DEFAULT_CONFIDENCE
 from blklab.spec.workloads import load_workload
 
 LOADS = (
@@ -57,9 +59,6 @@ PROGRAMS = ("python-scipy-start", "git-status", "sqlite-commits")
 """On disks."""
 _LIMITS = {"throughput": 0.05, "mean": 0.05, "p99": 0.15}
 
-_T_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13)
-"""Student's t for intervals of 95 %, by degrees of freedom from 1."""
-
 Changes = dict[str, float]
 Intervals = dict[str, tuple[float, float]]
 
@@ -73,7 +72,7 @@ class Row:
     replay: Changes
     itself: Changes | None = None
     beside: Intervals | None = None
-    """Of the replay against the load as it ran in the same round."""
+    """Of the logarithms of the replay's figures over those of the load in the same round."""
 
 
 def main() -> None:
@@ -102,11 +101,12 @@ def main() -> None:
                 sys.stdout.write(f"{'':24} {'itself':12} {_told(row.itself)}\n")
                 sys.stdout.write(f"{'':24} {'beside':12} {_told_intervals(row.beside)}\n")
             sys.stdout.flush()
-    itself = "" if is_model(options.target) else f"; of the loads themselves, {right_itself}"
+    sys.stdout.write(f"{right} of {rows} right")
     if not is_model(options.target):
-        itself += "; replays against loads beside them: "
-        itself += ", ".join(f"{beside[verdict]} {verdict}" for verdict in ("right", "undecided", "off"))
-    sys.stdout.write(f"{right} of {rows} right{itself}\n")
+        verdicts = ", ".join(f"{beside[verdict]} {verdict}" for verdict in ("right", "undecided", "off"))
+        sys.stdout.write(f"; of the loads themselves, {right_itself}")
+        sys.stdout.write(f"; replays against loads beside them: {verdicts}")
+    sys.stdout.write("\n")
 
 
 def _is_right(changes: Changes) -> bool:
@@ -132,13 +132,6 @@ def _told_intervals(intervals: Intervals) -> str:
         f"{name} [{math.expm1(low):+.1%}, {math.expm1(high):+.1%}]" for name, (low, high) in intervals.items()
     )
     return f"{told}  {_verdict(intervals)}"
-
-
-def _interval(changes: Sequence[float]) -> tuple[float, float]:
-    """Of the mean logarithm of ratios, from changes relative to the load."""
-    logs = [math.log1p(change) for change in changes]
-    half = _T_95[min(len(logs) - 1, len(_T_95)) - 1] * stdev(logs) / math.sqrt(len(logs))
-    return mean(logs) - half, mean(logs) + half
 
 
 def _compared(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
@@ -171,7 +164,7 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
     """Medians over the rounds: a replay, the load again, and a recording for the next round."""
     plain = load_without_ramp(load, options.runtime)
     orders = itertools.cycle(itertools.permutations(("replay", "again")))
-    rounds: list[dict[str, Changes]] = []
+    rounds: list[dict[str, Figures]] = []
     main_tasks = load not in PROGRAMS
     run = folder / "run"
     with runs_on(options.target, [plain], scheduler, main_tasks=main_tasks) as measured_run:
@@ -188,16 +181,27 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
             for kind in order:
                 time.sleep(options.rest)
                 found[kind] = measured_run(workloads[kind], folder / kind)
-            changes_of = {kind: recorded.changes_to(figures) for kind, figures in found.items()}
-            rounds.append({**changes_of, "beside": found["again"].changes_to(found["replay"])})
+            rounds.append({"recorded": recorded, **found})
             time.sleep(options.rest)
             recorded = measured_run(plain, run)
 
     def changes(kind: str) -> Changes:
-        return {name: median(of_round[kind][name] for of_round in rounds) for name in _LIMITS}
+        each = [of_round["recorded"].changes_to(of_round[kind]) for of_round in rounds]
+        return {name: median(one[name] for one in each) for name in _LIMITS}
 
-    beside = {name: _interval([of_round["beside"][name] for of_round in rounds]) for name in _LIMITS}
-    return Row(load, scheduler, changes("replay"), changes("again"), beside)
+    return Row(load, scheduler, changes("replay"), changes("again"), _beside(rounds))
+
+
+def _beside(rounds: Sequence[Mapping[str, Figures]]) -> Intervals:
+    """The replays against the loads of their rounds."""
+    intervals = {}
+    for name, limit in _LIMITS.items():
+        replays, loads = ([getattr(one[kind], name) for one in rounds] for kind in ("replay", "again"))
+        difference = paired_difference(replays, loads, margin=limit, smallest_level=1 - DEFAULT_CONFIDENCE)
+        interval = difference.log_interval(DEFAULT_CONFIDENCE)
+        if interval is not None:
+            intervals[name] = interval
+    return intervals
 
 
 if __name__ == "__main__":

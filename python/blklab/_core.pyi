@@ -4,6 +4,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import overload
 
+FLASH_RESERVE: int
+"""Superblocks that modelled drives keep free for collecting garbage."""
+FLASH_LEAST_BEYOND: int
+"""Superblocks that they have beyond their capacity at least."""
+
 class CoreError(Exception):
     message: str
 

@@ -41,7 +41,12 @@ from blklab.execution.calibration.disk.saved import (
     measurements_path,
     saved_measurements,
 )
-from blklab.linux.queue.hardware import HardwareQueues, hardware_queues, most_segments
+from blklab.linux.queue.hardware import (
+    HardwareQueues,
+    SegmentLimits,
+    hardware_queues,
+    segment_limits,
+)
 from blklab.records.samples import LatencyHistogram
 from blklab.simulator.simulation import simulate
 from blklab.spec.profiles import calibrated_profiles, load_profile
@@ -325,4 +330,5 @@ def test_hardware_queues_as_sysfs_has_them(tmp_path: Path) -> None:
     (tmp_path / "vda" / "queue" / "max_segments").write_text("254\n")
     assert hardware_queues("vda", tmp_path) == HardwareQueues(2, 32, 512, volatile_cache=True)
     assert hardware_queues("vdb", tmp_path) == HardwareQueues(1, 128, 1280, volatile_cache=False)
-    assert [most_segments(name, tmp_path) for name in ("vda", "vdb")] == [254, 128]
+    assert segment_limits(["vda"], tmp_path) == SegmentLimits(254, 65_536)
+    assert segment_limits(["vda", "vdb"], tmp_path) == SegmentLimits(128, 65_536)

@@ -88,10 +88,6 @@ class Drive:
             found.append(observed(row, [self.runs.one(row.load, runtime_us)]))
         return collected(self.runs, fit, found, self.model, slows_down=slows_down)
 
-    def steady_rate(self, device: str) -> float:
-        """Of random overwriting, bytes a second."""
-        return steady_overwrite_rate(device, self.model)
-
 
 @contextmanager
 def opened(device: str, folder: Path, budget_ns: int = MINUTES_NS) -> Iterator[Drive]:
@@ -105,7 +101,7 @@ def test_random_overwriting_shows_spare_space_and_the_rate_that_it_leaves(pages:
     truth = SMALL_BLOCKS | {"erase_block": pages * UNIT, "erase": pages * 10_000}
     with opened(device(**truth), tmp_path) as drive:
         found = drive.collected()
-        true_rate = drive.steady_rate(device(**truth))
+    true_rate = steady_overwrite_rate(TRUTH | truth, MACHINE)
     assert found.seen
     assert (found.figures[0].key, found.figures[0].value) == (SPARE, found.drive.spare_permille)
     figures = {figure.key: figure for figure in found.derived}

@@ -63,7 +63,7 @@ def test_only_a_loop_device_over_a_file_in_memory_is_one(tmp_path: Path) -> None
         (device / "loop").mkdir(parents=True)
         (device / "loop" / "backing_file").write_text(f"{tmp_path / folder / 'file'}\n")
     (tmp_path / "sda").mkdir()
-    assert [is_in_memory(tmp_path / name, proc) for name in ("loop-memory", "loop-disk", "sda")] == [
+    assert [is_in_memory(name, tmp_path, proc) for name in ("loop-memory", "loop-disk", "sda")] == [
         True,
         False,
         False,
@@ -88,7 +88,7 @@ def test_a_simulated_loop_device_is_calibrated_as_one(tmp_path: Path) -> None:
     calibration = calibration_of("sim:loop,capacity=256m", file, 1)
     assert calibration.kind == "loop"
     assert calibration.errors()[1] < 0.01
-    assert "`blklab calibrate --processor`" in calibration.remarks[0]
+    assert "`blklab calibrate --processor`" in calibration.remarks[-1]
     file.write_text(profile_text(calibration, name="memory"))
     profile = load_profile(str(file))
     assert profile.kind == "loop"

@@ -46,7 +46,7 @@ def test_a_killed_calibration_leaves_its_measurements_alone(
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     profile = tmp_path / "disk.toml"
-    before = 0
+    before = most = 0
     for attempt in range(kills):
         process = started(f"loop:16m,dir={disk_folder}", profile)
         if attempt % 2:
@@ -59,7 +59,7 @@ def test_a_killed_calibration_leaves_its_measurements_alone(
         assert list(disk_folder.iterdir()) == []
         if profile.exists():
             # It had ended before, as one of many may; the next begins anew.
-            assert attempt > 4
+            assert kills > 4
             profile.unlink()
             before = kept(profile)
             continue
@@ -67,7 +67,8 @@ def test_a_killed_calibration_leaves_its_measurements_alone(
         if attempt % 2:
             assert (f"continuing after {before} measurements" in said) == (before > 0)
         before = kept(profile)
-    assert kills > 4 or before >= 2
+        most = max(most, before)
+    assert most >= 2
 
 
 def test_a_calibration_that_is_ended_restores_the_disk_itself(ext4: Filesystem, tmp_path: Path) -> None:

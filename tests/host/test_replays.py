@@ -11,9 +11,10 @@ import pytest
 
 from blklab.errors import MissingToolError
 from blklab.linux.disks.resolution import resolve
+from blklab.linux.queue.hardware import hardware_queues, segment_limits
 from blklab.linux.recording.recorder import recording_of_a_moment
 from blklab.linux.recording.request import recording_request
-from blklab.recordings.trace import read_trace
+from blklab.recordings.trace import NEVER, Trace, read_trace
 from blklab.records.samples import RunSample
 from blklab.shipped import guest_program
 from blklab.spec.workloads import Workload, load_workload
@@ -132,17 +133,39 @@ def test_tasks_keep_to_the_processors_that_they_had_stayed_on(ext4: Filesystem, 
             at_us, place = number * 300 + task * 10, f"R {number * 64} + 16"
             events += [(at_us, "Q", task, f"{place} [t{task}]"), (at_us + 100, "C", task, f"{place} [0]")]
     workload = load_of(events, tmp_path / "two.txt", processors=(first, last))
-    file = tmp_path / "replay.blkrecord"
-    leaves = resolve(str(ext4.folder)).leaves
-    with recording_of_a_moment(recording_request(str(ext4.folder), leaves, file, ())):
-        replayed(str(ext4.folder), workload, "none")
-    trace = read_trace(file)
+    trace = recorded_replay(str(ext4.folder), workload, tmp_path / "replay.blkrecord")
     # The replay's own time is measured with other sizes.
     mine = (trace.ios["bytes"] == 8192) & (np.array(trace.names) == "blkguest")[trace.ios["command"]]
     tasks, counts = np.unique(trace.ios["tid"][mine], return_counts=True)
     assert counts.tolist() == [READS, READS]
     used = [set(trace.ios["processor"][mine & (trace.ios["tid"] == task)].tolist()) for task in tasks]
     assert sorted(used, key=min) == [{first}, {last}]
+
+
+def test_large_ios_are_not_split_for_their_buffer(ext4: Filesystem, tmp_path: Path) -> None:
+    leaf = resolve(str(ext4.folder)).leaves[0]
+    sectors = 2 * hardware_queues(leaf.name).max_sectors_kb
+    if sectors < 2 * 8 * segment_limits([leaf.name]).number:
+        pytest.skip("from pages that lie apart, the largest request has segments enough, or nearly so")
+    if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
+        pytest.skip("this kernel gives programs no huge pages")
+    events: Events = []
+    for number in range(SINGLE):
+        place = f"R {number * sectors} + {sectors}"
+        at_us = number * 2000
+        events += [(at_us, "Q", 1, f"{place} [large]"), (at_us + 1000, "C", 1, f"{place} [0]")]
+    workload = load_of(events, tmp_path / "large.txt")
+    trace = recorded_replay(str(ext4.folder), workload, tmp_path / "replay.blkrecord")
+    whole = (trace.ios["bytes"] == sectors * 512) & (trace.ios["split_ns"] == NEVER)
+    # The file system cuts those that lie in two extents.
+    assert int(whole.sum()) > 0.8 * SINGLE
+
+
+def recorded_replay(target: str, workload: Workload, file: Path) -> Trace:
+    """Replays a workload, and gives what reached the disks beneath meanwhile."""
+    with recording_of_a_moment(recording_request(target, resolve(target).leaves, file, ())):
+        replayed(target, workload, "none")
+    return read_trace(file)
 
 
 def test_groups_and_priorities_are_the_tasks(recorded: Workload, tmp_path: Path) -> None:

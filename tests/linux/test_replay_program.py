@@ -17,6 +17,7 @@ from blklab.linux.load.replay import (
     replay_request,
 )
 from blklab.linux.load.replay_path import ios_in_turn
+from blklab.linux.queue.hardware import SegmentLimits
 from blklab.linux.scratch.layout import regions_in_directory, regions_on_device
 from blklab.shipped import guest_program
 from blklab.simulator.simulation import simulate
@@ -47,7 +48,7 @@ def test_each_task_gets_its_place_and_its_group(workload: Workload) -> None:
         folder=Path("/w/data"),
         group_files={"g": "/g/cgroup.procs"},
         own_paths=paths,
-        most_segments=254,
+        segment_limits=SegmentLimits(254, 65_536),
     )
     request = json.loads(text)
     assert request["text"] == workload.text
@@ -55,10 +56,10 @@ def test_each_task_gets_its_place_and_its_group(workload: Workload) -> None:
     assert request["groups"] == {"g": "/g/cgroup.procs"}
     asked = {"read": {"fixed_ns": 7, "per_mib_ns": 8}, "write": {"fixed_ns": 9, "per_mib_ns": 10}}
     assert request["own_paths"] == {"synchronous": asked, "asynchronous": asked}
-    assert request["most_segments"] == 254
+    assert request["segment_limits"] == {"number": 254, "bytes": 65_536}
     on_device = regions_on_device(workload, "/dev/loop9", 1 << 30)
     text = replay_request(
-        workload, on_device, folder=None, group_files={}, own_paths=OwnPaths(), most_segments=None
+        workload, on_device, folder=None, group_files={}, own_paths=OwnPaths(), segment_limits=None
     )
     places = json.loads(text)["places"]
     assert {place["path"] for place in places} == {"/dev/loop9"}

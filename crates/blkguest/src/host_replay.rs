@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::load::{self, JobProcess, RealReplay, Timing};
+use crate::load::{self, JobProcess, RealReplay, SegmentLimits, Timing};
 use crate::process;
 use crate::processors;
 use crate::request::MAX_CLONES;
@@ -49,9 +49,9 @@ struct Request {
     /// Has no task make synchronous calls.
     #[serde(default)]
     always_asynchronous: bool,
-    /// The segments of a request that the disk's driver takes; no I/O is split for its buffer then.
+    /// Those of the disk's driver; no I/O is split for its buffer then.
     #[serde(default)]
-    most_segments: Option<u32>,
+    segment_limits: Option<SegmentLimits>,
 }
 
 /// The time that a replay itself takes between a completion and the next I/O.
@@ -98,7 +98,7 @@ impl Request {
             synchronous: self.own_paths.synchronous.into(),
             asynchronous: self.own_paths.asynchronous.into(),
             always_asynchronous: self.always_asynchronous,
-            most_segments: self.most_segments,
+            segment_limits: self.segment_limits,
             shares_processors: self.places.len() > processors
                 || taken.windows(2).any(|pair| pair[0] == pair[1]),
         }

@@ -15,6 +15,7 @@ mod waits;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blksim::core::error::Error;
+use blksim::devices::{FLASH_LEAST_BEYOND, FLASH_RESERVE};
 use blksim::live::LiveSimulation;
 use blksim_json as convert;
 use pyo3::prelude::*;
@@ -140,6 +141,8 @@ fn simulate_many(
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("FLASH_RESERVE", FLASH_RESERVE)?;
+    module.add("FLASH_LEAST_BEYOND", FLASH_LEAST_BEYOND)?;
     module.add_function(wrap_pyfunction!(parse_jobs, module)?)?;
     module.add_function(wrap_pyfunction!(job_transfers, module)?)?;
     module.add_function(wrap_pyfunction!(job_options, module)?)?;

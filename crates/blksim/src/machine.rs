@@ -72,11 +72,12 @@ impl Machine {
             }
         }
         // Legacy schedulers are the same under each release.
-        let plugs_each_bio = behaviours.plugs_each_bio && disks[0].family == Family::MultiQueue;
+        let follows_release = disks[0].family == Family::MultiQueue;
         let mut block = BlockLayer::new(disks, tasks.processes.len() as u32);
-        if machine.flag("plug_reads") || plugs_each_bio {
+        if machine.flag("plug_reads") || (behaviours.plugs_each_bio && follows_release) {
             block.unplugged_sectors = 0;
         }
+        block.writes_as_reads = !behaviours.plugs_device_writes && follows_release;
         let mm = Memory::new(files, queue, machine, behaviours);
         let mut host = Self { block, mm, tasks, processors: None };
         if behaviours.workers_go_first {

@@ -17,7 +17,7 @@ from blklab.linux.load.replay import (
     run_replay,
 )
 from blklab.linux.load.replay_path import measured_own_paths
-from blklab.linux.queue.hardware import most_segments
+from blklab.linux.queue.hardware import segment_limits
 from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.spec.workloads import Workload
 
@@ -101,7 +101,7 @@ class HostReplays:
             folder=self._data_folder(folder),
             group_files=self._group_files(workload),
             own_paths=self._own_paths or OwnPaths(),
-            most_segments=min((most_segments(leaf.name) for leaf in self._leaves), default=None),
+            segment_limits=segment_limits(leaf.name for leaf in self._leaves),
         )
 
     def _data_folder(self, folder: Path) -> Path | None:

@@ -2,6 +2,8 @@
 
 use std::ptr;
 
+use serde::Deserialize;
+
 use crate::failure::Failure;
 
 /// Bytes of a page, and the alignment of buffers.
@@ -11,17 +13,26 @@ const POPULATED_BYTES: usize = 4 << 20;
 /// A huge page of x86-64 and of aarch64.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+/// The segments, pieces of memory that lie apart, that a driver takes in one request.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SegmentLimits {
+    pub number: usize,
+    /// Of one.
+    pub bytes: usize,
+}
+
 /// Maps a buffer of so many bytes, which lives as long as the process.
 ///
 /// # Arguments
 ///
-/// `most_segments` is the number of segments that a driver takes in one request, if the buffer's I/Os are not to be
-/// split for that. Each page is a segment, unless it follows the one before it in memory too. A recorded I/O of 1 MiB
-/// may have had such pages, where 254 segments is the most. So many of the first pages are taken from a huge page that
-/// the rest may lie anywhere: an I/O of fewer segments than the recorded one had would be faster.
-pub fn map(bytes: usize, most_segments: Option<u32>) -> Result<*mut u8, Failure> {
+/// `limits` are those of a driver, if the buffer's I/Os are not to be split for its segments. Each page is a segment,
+/// unless it follows the one before it in memory too. A recorded I/O of 1 MiB may have had such pages, where 254
+/// segments is the most. So many of the first pages are taken from huge pages that the rest may lie anywhere: an I/O of
+/// fewer segments than the recorded one had would be faster.
+pub fn map(bytes: usize, limits: Option<SegmentLimits>) -> Result<*mut u8, Failure> {
     let pages = bytes.div_ceil(PAGE_BYTES);
-    let together = most_segments.map_or(0, |most| pages_together(pages, most as usize));
+    let together = limits.map_or(0, |limits| limits.pages_together(pages));
     if together > 0 {
         return partly_contiguous(pages, together);
     }
@@ -29,13 +40,18 @@ pub fn map(bytes: usize, most_segments: Option<u32>) -> Result<*mut u8, Failure>
     anonymous(bytes, if bytes <= POPULATED_BYTES { libc::MAP_POPULATE } else { 0 })
 }
 
-/// The number of pages that have to lie in huge pages, so that a buffer has so many segments. All that lie in one of
-/// these are one segment, any other page is one of its own.
-fn pages_together(pages: usize, most_segments: usize) -> usize {
-    let too_many = pages.saturating_sub(most_segments.max(1));
-    // Each huge page saves as many segments as it has pages, less its own.
-    let huge_pages = too_many.div_ceil(HUGE_PAGE_BYTES / PAGE_BYTES - 1);
-    (too_many + huge_pages).min(pages)
+impl SegmentLimits {
+    /// The number of pages that have to lie in huge pages, so that a buffer has no more segments. Those are as long as
+    /// the driver takes them, and any other page is a segment of its own.
+    fn pages_together(self, pages: usize) -> usize {
+        let too_many = pages.saturating_sub(self.number.max(1));
+        // Each segment saves as many as it has pages, less itself.
+        let saved = (self.bytes.min(HUGE_PAGE_BYTES) / PAGE_BYTES).saturating_sub(1);
+        if saved == 0 {
+            return 0;
+        }
+        (too_many + too_many.div_ceil(saved)).min(pages)
+    }
 }
 
 /// A buffer whose first pages are the last ones of huge pages. Kernels without these place them anywhere.
@@ -84,21 +100,30 @@ mod tests {
 
     #[test]
     fn as_many_pages_lie_together_as_the_number_of_segments_asks_for() {
-        assert_eq!(pages_together(254, 254), 0);
+        let long = SegmentLimits { number: 254, bytes: u32::MAX as usize };
+        assert_eq!(long.pages_together(254), 0);
         // 1 MiB: three pages in one segment, 253 others.
-        assert_eq!(pages_together(256, 254), 3);
+        assert_eq!(long.pages_together(256), 3);
         // 512 in one segment, two in another, 252 others.
-        assert_eq!(pages_together(766, 254), 514);
-        assert_eq!(pages_together(10, 1), 10);
-        assert_eq!(pages_together(10, 0), 10);
+        assert_eq!(long.pages_together(766), 514);
+        // Thirteen of sixteen pages (the last is shorter), 115 others.
+        let short = SegmentLimits { number: 128, bytes: 64 << 10 };
+        assert_eq!(short.pages_together(320), 205);
+        assert_eq!(SegmentLimits { number: 1, ..long }.pages_together(10), 10);
+        assert_eq!(SegmentLimits { number: 0, ..long }.pages_together(10), 10);
+        assert_eq!(SegmentLimits { bytes: PAGE_BYTES, ..long }.pages_together(1000), 0);
     }
 
     #[test]
     fn all_of_a_buffer_is_there() {
-        for (bytes, most_segments) in
-            [(1, None), (1 << 20, Some(254)), (9 << 20, Some(128)), (4096, Some(1))]
-        {
-            let buffer = map(bytes, most_segments).unwrap();
+        let limits = |number, bytes| Some(SegmentLimits { number, bytes });
+        for (bytes, limits) in [
+            (1, None),
+            (1 << 20, limits(254, 4 << 20)),
+            (9 << 20, limits(128, 64 << 10)),
+            (4096, limits(1, 64 << 10)),
+        ] {
+            let buffer = map(bytes, limits).unwrap();
             assert_eq!(buffer.align_offset(PAGE_BYTES), 0);
             // SAFETY: these are the first and the last byte of a buffer of nobody else.
             unsafe {

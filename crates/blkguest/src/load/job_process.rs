@@ -12,6 +12,7 @@ use blksim::workload::order::JobOrder;
 use blksim::workload::own_priority::OwnPriority;
 use blksim::workload::replay::{OwnPath, TaskPlan};
 
+use super::buffer::SegmentLimits;
 use super::io_log::IoLog;
 use super::run_delay::RunDelay;
 use super::{CloneSlots, Target, aio, identity, synchronous, words};
@@ -69,8 +70,8 @@ pub struct RealReplay {
     pub always_asynchronous: bool,
     /// There are more tasks than processors, or several on one.
     pub shares_processors: bool,
-    /// The segments of a request that the disk's driver takes, if that is known.
-    pub most_segments: Option<u32>,
+    /// Those of the disk's driver, if they are known.
+    pub segment_limits: Option<SegmentLimits>,
 }
 
 impl RealReplay {
@@ -257,8 +258,8 @@ pub fn run_clone(
     shared: SharedMemory,
 ) -> Result<(), Failure> {
     let job = clone.job;
-    let most_segments = clone.real_replay.and_then(|real| real.most_segments);
-    let target = Target::open(path, start, clone.region, job, most_segments)?;
+    let limits = clone.real_replay.and_then(|real| real.segment_limits);
+    let target = Target::open(path, start, clone.region, job, limits)?;
     if job.pre_read {
         target.pre_read()?;
     }
@@ -376,7 +377,7 @@ mod tests {
             asynchronous: path,
             always_asynchronous: false,
             shares_processors: false,
-            most_segments: None,
+            segment_limits: None,
         };
         let plan = |ios: &[ReplayIo]| TaskPlan { ios: ios.to_vec(), ..TaskPlan::default() };
         assert!(real.only_calls(&plan(&[io(0, None), io(1, None)])));

@@ -9,7 +9,7 @@ use blksim::workload::Job;
 use blksim::workload::job::Advice;
 use blksim::workload::layout::Region;
 
-use super::buffer;
+use super::buffer::{self, SegmentLimits};
 use crate::failure::{Failure, checked};
 
 /// `BLKDISCARD` (`_IO(0x12, 119)`, `include/uapi/linux/fs.h`).
@@ -31,13 +31,13 @@ impl Target {
     ///
     /// # Arguments
     ///
-    /// `most_segments` is that of its driver's requests, if no I/O is to be split for its buffer.
+    /// `limits` are those of its driver, if no I/O is to be split for its buffer.
     pub fn open(
         path: &str,
         start: u64,
         region: Region,
         job: &Job,
-        most_segments: Option<u32>,
+        limits: Option<SegmentLimits>,
     ) -> Result<Self, Failure> {
         let mut flags = libc::O_CLOEXEC;
         flags |= match (job.mode.reads, job.mode.writes) {
@@ -59,7 +59,7 @@ impl Target {
             checked(&format!("opening {path}"), unsafe { libc::open(text.as_ptr(), flags) })?;
         // SAFETY: the descriptor is fresh and nobody else's.
         let file = unsafe { File::from_raw_fd(descriptor) };
-        let buffer = buffer::map(job.largest_block() as usize, most_segments)?;
+        let buffer = buffer::map(job.largest_block() as usize, limits)?;
         let target = Self { file, path: path.to_owned(), start, region, buffer };
         if !job.direct {
             target.advise(match job.advice {

@@ -4,7 +4,7 @@ use super::disks::Disks;
 use super::per_hctx::Hctx;
 use super::queue_change::QueueChanges;
 use super::raid::Raid;
-use super::request::{Fifo, RequestId, Requests, SECTOR_BYTES, TaskId};
+use super::request::{Fifo, Operation, RequestId, Requests, SECTOR_BYTES, TaskId};
 use crate::core::branch::unlikely;
 use crate::core::event::EventQueue;
 use crate::core::processor_table::StepCosts;
@@ -31,6 +31,8 @@ pub struct BlockLayer {
     pub(crate) cpu: u16,
     /// Largest direct read that is one bio without a plug; 0 if all reads are plugged.
     pub(crate) unplugged_sectors: u32,
+    /// A direct write has no plug either where a read of its size has none.
+    pub(crate) writes_as_reads: bool,
     /// Processor time of the steps of an I/O.
     pub(crate) steps: StepCosts,
     /// In addition for an I/O of `io_uring` that finds no tag.
@@ -54,6 +56,7 @@ impl BlockLayer {
             requests: Requests::new(),
             capacity_sectors: disks[0].device.facts().capacity_bytes / SECTOR_BYTES,
             unplugged_sectors: disks[0].max_sectors,
+            writes_as_reads: false,
             disks,
             raid: None,
             ready: ReadyList::new(nr_processes),
@@ -67,6 +70,17 @@ impl BlockLayer {
             recorder: None,
             changes: None,
         }
+    }
+
+    /// Whether a direct transfer has a plug of its own.
+    #[inline]
+    pub(crate) fn plugs(&self, operation: Operation, nr_sectors: u32) -> bool {
+        let as_read = match operation {
+            Operation::Read | Operation::Flush => true,
+            Operation::Write => self.writes_as_reads,
+            Operation::Discard => false,
+        };
+        !as_read || nr_sectors > self.unplugged_sectors
     }
 
     /// Puts a single request into the scheduler and has the queue run.

@@ -14,6 +14,7 @@ pub mod raid;
 mod ram_disk;
 mod virtual_disk;
 
+pub use flash::{LEAST_BEYOND as FLASH_LEAST_BEYOND, RESERVE as FLASH_RESERVE};
 pub use hdd::{Geometry, Hdd, Motion};
 pub use profile::Profile;
 

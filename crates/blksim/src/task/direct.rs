@@ -8,7 +8,6 @@ use crate::block::request::{
 };
 use crate::core::branch::unlikely;
 use crate::core::record::Direction;
-use crate::elevator::scheduler::Family;
 use crate::machine::Machine;
 use crate::task::direct_ios::{IN_ONE_PIECE, Io, NOT_REPLAYED};
 use crate::workload::generator::Transfer;
@@ -91,13 +90,8 @@ impl Machine {
         };
         // In 6.1 a write to a block device has its own plug, and waiting for one unplugs it. Several bios always
         // have one (`__blkdev_direct_IO` of `block/fops.c`).
-        let disk = &self.block.disks[0];
-        let as_read = operation == Operation::Write
-            && disk.family == Family::MultiQueue
-            && !disk.view.facts.behaviours.plugs_device_writes;
-        let plugged =
-            plugged || (as_read && left <= max_sectors && self.block.unplugged_sectors > 0);
-        if !plugged {
+        let own_plug = !plugged && self.block.plugs(operation, left);
+        if own_plug {
             self.plug(index);
         }
         if left > max_sectors || (is_write && self.is_durable(index, replayed)) {
@@ -114,11 +108,14 @@ impl Machine {
             bio.sector += u64::from(bio.nr_sectors);
             left -= bio.nr_sectors;
         }
-        if !plugged {
-            // A trim waits within its plug (`blkdev_issue_discard`).
+        if own_plug {
             let asynchronous = self.tasks.processes[index as usize].asynchronous;
-            let waited_for =
-                is_write && !as_read && (operation == Operation::Discard || !asynchronous);
+            let waited_for = match operation {
+                // It waits within its plug (`blkdev_issue_discard`).
+                Operation::Discard => true,
+                Operation::Write => !asynchronous && !self.block.writes_as_reads,
+                _ => false,
+            };
             self.end_plug(index, if waited_for { PlugFlush::ForSleep } else { PlugFlush::AtEnd });
         }
     }

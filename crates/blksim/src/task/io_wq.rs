@@ -64,7 +64,7 @@ impl Machine {
     fn submit_for_ring(&mut self, worker: TaskId, id: RequestId) -> bool {
         let request = &self.block.requests[id];
         let disk = usize::from(request.disk);
-        let plugged = request.is_write() || request.nr_sectors > self.block.unplugged_sectors;
+        let plugged = self.block.plugs(request.operation, request.nr_sectors);
         if plugged {
             self.plug(worker);
         }

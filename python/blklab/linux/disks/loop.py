@@ -67,14 +67,15 @@ def create(journal: Journal, backing_file: Path) -> Disk:
     return read_disk(folder)
 
 
-def is_in_memory(folder: Path, proc: Path = Path("/proc")) -> bool:
+def is_in_memory(name: str, sys_block: Path = _BLOCK, proc: Path = Path("/proc")) -> bool:
     """Whether a block device is a loop device over a file in memory.
 
     Args:
-        folder: Its directory in sysfs.
+        name: The kernel's name of it.
+        sys_block: The folder of all disks.
         proc: The mount point of procfs.
     """
-    file = text_or_empty(folder / "loop" / "backing_file")
+    file = text_or_empty(sys_block / name / "loop" / "backing_file")
     mount = mount_of(Path(file), proc) if file else None
     return mount is not None and mount.filesystem in _IN_MEMORY
 

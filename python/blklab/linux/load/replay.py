@@ -17,6 +17,7 @@ from blklab import __version__
 from blklab.errors import JobFileError
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.load_process import run_load_process
+from blklab.linux.queue.hardware import SegmentLimits
 from blklab.linux.scratch.layout import JobRegions, Region
 from blklab.quantities.units import format_duration
 from blklab.records.samples import JobSample
@@ -115,7 +116,7 @@ def replay_request(
     folder: Path | None,
     group_files: Mapping[str, str],
     own_paths: OwnPaths,
-    most_segments: int | None,
+    segment_limits: SegmentLimits | None,
 ) -> str:
     """The program's request as JSON.
 
@@ -125,8 +126,8 @@ def replay_request(
         folder: The directory of the regions' files; None for devices.
         group_files: For each control group, the file that takes processes.
         own_paths: Taken off the recorded think times.
-        most_segments: Of a request, as the disks' drivers take it; None if that is not known. The buffers of
-            large I/Os have no more, so that none is split that was not when it was recorded.
+        segment_limits: Of the disks' drivers; None if they are not known. The buffers of large I/Os keep to
+            them, so that none is split that was not when it was recorded.
     """
     request = {
         "text": workload.text,
@@ -134,7 +135,7 @@ def replay_request(
         "places": [place(region, folder) for clones in regions for region in clones],
         "groups": dict(group_files),
         "own_paths": asdict(own_paths),
-        "most_segments": most_segments,
+        "segment_limits": None if segment_limits is None else asdict(segment_limits),
     }
     return json.dumps(request, ensure_ascii=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from blklab.linux.machine.kernel_files import text_or_empty
 _SYS_BLOCK = Path("/sys/block")
 _USUAL_DEPTH = 128
 _USUAL_MAX_SECTORS_KB = 1280
-_USUAL_SEGMENTS = 128
-"""`BLK_MAX_SEGMENTS` (include/linux/blkdev.h)."""
+_USUAL_SEGMENTS, _USUAL_SEGMENT_BYTES = 128, 65_536
+"""`BLK_MAX_SEGMENTS` and `BLK_MAX_SEGMENT_SIZE` (include/linux/blkdev.h)."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,28 @@ def hardware_queues(name: str, sys_block: Path = _SYS_BLOCK) -> HardwareQueues:
     )
 
 
-def most_segments(name: str, sys_block: Path = _SYS_BLOCK) -> int:
-    """The number of segments, pieces of memory that lie apart, that the driver takes in one request.
+@dataclass(frozen=True)
+class SegmentLimits:
+    """The segments, pieces of memory that lie apart, that a driver takes in one request."""
+
+    number: int
+    bytes: int
+    """Of one."""
+
+
+def segment_limits(names: Iterable[str], sys_block: Path = _SYS_BLOCK) -> SegmentLimits:
+    """The limits that all of these disks keep.
 
     Args:
-        name: The kernel's name of the disk.
+        names: The kernel's names of the disks, at least one.
         sys_block: The folder of all disks.
     """
-    text = text_or_empty(sys_block / name.replace("/", "!") / "queue" / "max_segments")
-    return int(text) if text.isdigit() else _USUAL_SEGMENTS
+    queues = [sys_block / name.replace("/", "!") / "queue" for name in names]
+
+    def least(attribute: str, usual: int) -> int:
+        texts = [text_or_empty(queue / attribute) for queue in queues]
+        return min(int(text) if text.isdigit() else usual for text in texts)
+
+    return SegmentLimits(
+        least("max_segments", _USUAL_SEGMENTS), least("max_segment_size", _USUAL_SEGMENT_BYTES)
+    )

@@ -20,7 +20,9 @@ use crate::core::rng::{Permutation, Stream};
 const DISCARDED: u32 = u32::MAX - 1;
 
 /// Superblocks that garbage collection keeps free.
-const RESERVE: usize = 3;
+pub const RESERVE: usize = 3;
+/// Superblocks that it has beyond its capacity at least.
+pub const LEAST_BEYOND: usize = RESERVE + 2;
 
 /// The contents of the drive before the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +140,7 @@ impl Ftl {
                 (shape.superblock * 4096) >> 20
             ));
         }
-        let count = count.max(needed + RESERVE + 2);
+        let count = count.max(needed + LEAST_BEYOND);
         let divisor = |slots: u64| {
             Divisor::new(slots).ok_or_else(|| format!("{slots} slots or dies are too many"))
         };

@@ -26,6 +26,7 @@ use std::collections::VecDeque;
 
 use dies::{Dies, Work};
 use ftl::{Condition, Ftl, Program, Shape};
+pub use ftl::{LEAST_BEYOND, RESERVE};
 
 use crate::block::request::Operation;
 use crate::core::branch::{likely, unlikely};

@@ -272,14 +272,13 @@ def _document(
     facts = ground.facts
     figures = [*figures_of(fit, facts), *limit_figures(limits, rested=facts.rested)]
     kind, error, not_covered = KIND, fit.model_error, NOT_COVERED
-    remarks = [*facts.remarks, *_model_remarks(error), *drift.remarks()]
     copied = _averaged(forward, dict.fromkeys(loads, loop_device(facts))) if facts.in_memory else None
     if copied is not None and is_closer(copied, predicted, found, fitted_to):
         predicted, figures = copied, loop_figures(facts)
         kind, error, not_covered = LOOP_KIND, model_error(copied, found, fitted_to), LOOP_NOT_COVERED
-        remarks = [*facts.remarks, loop_remark(machine), *drift.remarks()]
+        of_kind = [loop_remark(machine)]
     else:
-        remarks += _sequential_remarks(found, holdouts, predicted)
+        of_kind = _sequential_remarks(found, holdouts, predicted)
     return DiskCalibration(
         schema=SCHEMA,
         kind=kind,
@@ -288,7 +287,7 @@ def _document(
         model_error=error,
         loads=calibrated_loads([(load, load in fitted_to) for load in loads], found, predicted),
         nearest=_nearest(forward, found, holdouts),
-        remarks=remarks,
+        remarks=[*facts.remarks, *_model_remarks(error), *drift.remarks(), *of_kind],
         not_covered=not_covered,
     )
 

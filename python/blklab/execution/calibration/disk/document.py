@@ -33,6 +33,8 @@ NOT_COVERED = (
 )
 """The parts of a disk that a profile of the kind does not describe."""
 UNDECIDED = "the loads leave it open"
+KERNELS_OWN = "the kernel's own"
+"""How a figure was found that the kernel tells."""
 _UNIDENTIFIED = 0.7
 """Of the prior's standard deviation: above it the loads have told nothing."""
 
@@ -168,13 +170,12 @@ def circumstances(runs: Runs, *, seed: int, machine: Machine, drift: Drift) -> C
 def figures_of(fit: Fit, facts: DiskFacts) -> list[Figure]:
     """All figures of the profile, with their intervals."""
     queues = facts.queues
-    kernel = "the kernel's own"
     found = [
-        Figure(key="capacity", value=facts.capacity_bytes, low=None, high=None, how=kernel),
-        Figure(key="queue_depth", value=queues.depth, low=None, high=None, how=kernel),
-        Figure(key="hw_queues", value=queues.number, low=None, high=None, how=kernel),
-        Figure(key="max_sectors_kb", value=queues.max_sectors_kb, low=None, high=None, how=kernel),
-        Figure(key="rotational", value=int(facts.rotational), low=None, high=None, how=kernel),
+        Figure(key="capacity", value=facts.capacity_bytes, low=None, high=None, how=KERNELS_OWN),
+        Figure(key="queue_depth", value=queues.depth, low=None, high=None, how=KERNELS_OWN),
+        Figure(key="hw_queues", value=queues.number, low=None, high=None, how=KERNELS_OWN),
+        Figure(key="max_sectors_kb", value=queues.max_sectors_kb, low=None, high=None, how=KERNELS_OWN),
+        Figure(key="rotational", value=int(facts.rotational), low=None, high=None, how=KERNELS_OWN),
     ]
     intervals = _intervals(fit)
     for key, value in fit.disk.parameters().items():

@@ -9,7 +9,6 @@ import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -275,7 +274,7 @@ def _facts(target: Target, found: TargetDescription, file_bytes: int | None) -> 
     else:
         queues = hardware_queues(disk.name)
         on_device = len(found.disks) == 1 and "filesystem" not in found.details
-        in_memory = on_device and is_in_memory(Path("/sys/block") / disk.name)
+        in_memory = on_device and is_in_memory(disk.name)
         is_block = found.details.get("kind") == "block"
         writable = not is_block
         if isinstance(target, LoopTarget) and target.btrfs is None:

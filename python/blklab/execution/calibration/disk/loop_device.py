@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from blklab.execution.calibration.disk.document import Figure
+from blklab.execution.calibration.disk.document import KERNELS_OWN, Figure
 from blklab.execution.calibration.disk.fit import excess_scatter
 from blklab.execution.calibration.disk.forward import Logs
 from blklab.execution.calibration.disk.ground import LOOP_KIND, DiskFacts
@@ -16,7 +16,6 @@ from blklab.execution.calibration.disk.observations import Observation, Row
 from blklab.spec.machines import Machine
 
 NOT_COVERED = "whatever the machine's cost table does not describe, such as caches of the processors"
-_KERNEL = "the kernel's own"
 
 
 def loop_device(facts: DiskFacts) -> str:
@@ -27,8 +26,8 @@ def loop_device(facts: DiskFacts) -> str:
 def loop_figures(facts: DiskFacts) -> list[Figure]:
     """Those of its profile, none of which is fitted."""
     return [
-        Figure(key="capacity", value=facts.capacity_bytes, low=None, high=None, how=_KERNEL),
-        Figure(key="depth", value=facts.queues.depth, low=None, high=None, how=_KERNEL),
+        Figure(key="capacity", value=facts.capacity_bytes, low=None, high=None, how=KERNELS_OWN),
+        Figure(key="depth", value=facts.queues.depth, low=None, high=None, how=KERNELS_OWN),
     ]
 
 

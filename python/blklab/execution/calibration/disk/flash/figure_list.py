@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.execution.calibration.disk.document import Figure
+from blklab.execution.calibration.disk.document import KERNELS_OWN, Figure
 from blklab.execution.calibration.disk.fit import TWO_SIDED
 from blklab.execution.calibration.disk.flash.figures import rate_of
 from blklab.execution.calibration.disk.flash.fit import FlashFit
@@ -17,13 +17,12 @@ NO_COLLECTION = (
 """Not covered either, unless random overwriting has shown it."""
 _UNIDENTIFIED = 0.5
 """Of the prior's standard deviation: above it the loads have told nothing."""
-_KERNEL = "the kernel's own"
 _COUNTED = "counted: which reads wait for each other"
 _ASSUMED = "assumed: the loads do not tell"
 _RATES = {"channel": "channel_rate", "link_read": "link_read_rate", "link_write": "link_write_rate"}
 _KEYS = {"slc_bytes": "slc_cache", "buffer_bytes": "buffer", "fold_rate": "slc_fold_rate"} | _RATES
 _HOW = {
-    **dict.fromkeys(("capacity", "queue_depth", "hw_queues", "max_sectors_kb", "flush_drains"), _KERNEL),
+    **dict.fromkeys(("capacity", "queue_depth", "hw_queues", "max_sectors_kb", "flush_drains"), KERNELS_OWN),
     **dict.fromkeys(("planes", "page", "erase_block", "erase", "slc_fold_rate"), _ASSUMED),
 }
 

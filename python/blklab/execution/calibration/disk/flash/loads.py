@@ -151,15 +151,8 @@ def overwriting(depth: int, runtime_us: int, space_bytes: int) -> PlacedLoad:
     block_kib = _OVERWRITE_KIB
     while space_bytes > _MOST_OVERWRITES * block_kib * KIB:
         block_kib *= 2
-    return PlacedLoad(
-        name=f"overwrite-{block_kib}k-qd{depth}-{runtime_us}us",
-        readwrite="randwrite",
-        block_kib=block_kib,
-        depth=depth,
-        offset_bytes=0,
-        size_bytes=space_bytes // MIB * MIB,
-        from_rest=True,
-    )
+    name = f"overwrite-{block_kib}k-qd{depth}-{runtime_us}us"
+    return _from_rest(name, block_kib, depth, space_bytes, readwrite="randwrite")
 
 
 def refilling(
@@ -171,11 +164,16 @@ def refilling(
 
 
 def _from_rest(
-    name: str, block_kib: int, depth: int, space_bytes: int, pauses: Pauses | None = None
+    name: str,
+    block_kib: int,
+    depth: int,
+    space_bytes: int,
+    pauses: Pauses | None = None,
+    readwrite: str = "write",
 ) -> PlacedLoad:
     return PlacedLoad(
         name=name,
-        readwrite="write",
+        readwrite=readwrite,
         block_kib=block_kib,
         depth=depth,
         offset_bytes=0,

@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from blklab import _core
 from blklab.execution.calibration.disk.fit import TWO_SIDED
-from blklab.execution.calibration.disk.flash.figures import FlashDrive, Floats
+from blklab.execution.calibration.disk.flash.figures import KIND, FlashDrive, Floats
 from blklab.execution.calibration.disk.flash.loads import KIB, overwriting
 from blklab.execution.calibration.disk.flash.search import Observed
 from blklab.execution.calibration.disk.model import Model
+from blklab.spec.machines import Machine
 
 USABLE_SPARE = "usable_spare_permille"
 """Physical space beyond the capacity and beyond what is kept free, in thousandths of the capacity."""
@@ -27,8 +29,6 @@ OVERWRITE_RATE = "overwrite_rate"
 DEPTH = 16
 _FIRST_SUPERBLOCKS = 512
 _FEWEST_SUPERBLOCKS, _MOST_SUPERBLOCKS = 64, 4096
-_KEPT_FREE, _LEAST_MORE = 3, 5
-"""Superblocks that the simulator's drives keep free, and those that they have beyond the capacity."""
 _MOST_PERMILLE = 2000
 _SEEDS = range(11, 13)
 _CHANCE_SEEDS = range(101, 107)
@@ -59,31 +59,30 @@ def usable_spare_permille(figures: Mapping[str, str | int]) -> float:
     capacity, spare = int(figures["capacity"]), int(figures["spare_permille"])
     count = max(
         math.ceil(capacity * (1000 + spare) / 1000 / superblock),
-        math.ceil(capacity / superblock) + _LEAST_MORE,
+        math.ceil(capacity / superblock) + _core.FLASH_LEAST_BEYOND,
     )
     return _usable_permille(count, superblock, capacity)
 
 
 def _usable_permille(count: int, superblock: int, capacity: int) -> float:
-    return 1000 * ((count - _KEPT_FREE) * superblock / capacity - 1)
+    return 1000 * ((count - _core.FLASH_RESERVE) * superblock / capacity - 1)
 
 
-def steady_overwrite_rate(device: str, model: Model) -> float:
+def steady_overwrite_rate(figures: Mapping[str, str | int], machine: Machine) -> float:
     """Bytes a second of random overwriting of a whole drive in the steady state, with fast cells full.
 
     Args:
-        device: A flash drive, as in a target after ``sim:``, with all its figures.
-        model: For its cost table.
+        figures: Of the profile of a flash drive.
+        machine: The cost table.
     """
-    parts = dict(part.split("=") for part in device.split(",")[1:])
-    stripe = int(parts["dies"]) * int(parts["planes"]) * int(parts["page"])
-    slow_rate = 1e9 * stripe / int(parts["program"])
-    capacity = int(parts["capacity"])
+    stripe = int(figures["dies"]) * int(figures["planes"]) * int(figures["page"])
+    slow_rate = 1e9 * stripe / int(figures["program"])
+    capacity = int(figures["capacity"])
     runtime_us = round(1e6 * _STEADY_PART * capacity / slow_rate)
     load = replace(overwriting(DEPTH, runtime_us, capacity), from_rest=False)
-    kept = [f"{key}={value}" for key, value in parts.items() if key not in {"slc_cache", "condition"}]
-    steady = ",".join(["flash", *kept, "slc_cache=0", "condition=random"])
-    whole = Model(capacity, model.machine, {load.name: runtime_us})
+    in_it = {**figures, "slc_cache": 0, "condition": "random"}
+    steady = ",".join([KIND, *(f"{key}={value}" for key, value in in_it.items())])
+    whole = Model(capacity, machine, {load.name: runtime_us})
     runs = whole.measured(steady, [load], _STEADY_SEEDS)[0]
     return float(np.mean([run.iops for run in runs])) * load.block_kib * KIB
 
@@ -175,7 +174,7 @@ def _by_superblocks(drive: FlashDrive, rows: Sequence[Observed], model: Model) -
 
 
 def _rate(fit: _Fit, entry: float, model: Model) -> float:
-    return steady_overwrite_rate(fit.drive(entry).device(), model)
+    return steady_overwrite_rate(fit.drive(entry).parameters(), model.machine)
 
 
 class _Fit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blklab.execution.calibration.disk.document import Figure
+from blklab.execution.calibration.disk.document import KERNELS_OWN, Figure
 from blklab.execution.calibration.disk.fit import TWO_SIDED
 from blklab.execution.calibration.disk.hdd.figures import ArmDisk
 from blklab.execution.calibration.disk.hdd.mechanics import Estimate, Mechanics
@@ -14,7 +14,6 @@ NOT_COVERED = (
 )
 SEEK_PARTS = {1 / 1000: "1000th", 1 / 100: "100th", 1 / 10: "10th", 1 / 3: "third", 0.95: "95_percent"}
 """Parts of the disk for which the profile tells the time of a seek, and their names."""
-_KERNEL = "the kernel's own"
 _ASSUMED = "assumed: the loads do not tell"
 _CURVE = "fitted to seeks; see [calibration.derived] for their times"
 _UNMEASURED = "not measured: a raw device is only read"
@@ -62,7 +61,7 @@ def figures_of(
         "head_switch": (None, None, "assumed: as track_switch"),
         "cache_hit": _time(disk.hit_ns, mechanics.errors.get("hit")),
         "interface_rate": _rate(disk.interface_rate, mechanics.errors.get("transfer")),
-        "queue_depth": (None, None, _KERNEL),
+        "queue_depth": (None, None, KERNELS_OWN),
         "heads": (None, None, _ASSUMED),
         "zones": (None, None, _ASSUMED),
         "serpentine": (None, None, _ASSUMED),
