@@ -21,10 +21,10 @@ STUB = Path(blklab.__file__).with_name("_core.pyi")
 
 
 def test_the_stub_names_what_the_module_has() -> None:
-    described = {
-        node.name
-        for node in ast.parse(STUB.read_text()).body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    body = ast.parse(STUB.read_text()).body
+    described = {node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    described |= {
+        node.target.id for node in body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
     assert described == {name for name in dir(_core) if not name.startswith("_")}
 
