@@ -145,7 +145,14 @@ def test_the_command_builds_without_them_if_asked_to(
 
 def test_shipped_instruments_stay_away_from_the_block_layer() -> None:
     names = [patch.path.stem for patch in shipped_instruments()]
-    assert names == ["exact-clock", "processor-time", "registers-stay", "set-ptes", "stubs-end-too"]
+    assert names == [
+        "exact-clock",
+        "processor-time",
+        "registers-stay",
+        "set-ptes",
+        "stubs-end-too",
+        "whole-xstate",
+    ]
     for patch in shipped_instruments():
         assert patch.path.parent.name == patch.path.stem
         outside = {path for path in patch.files if not path.startswith(USER_MODE_LINUX)}
