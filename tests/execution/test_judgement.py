@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from blklab.execution.judgement.answers import Answer, answers_to, settled
+from blklab.errors import RunFailedError
+from blklab.execution.judgement.answers import Answer, answers_to, require_answer, settled
 from blklab.execution.judgement.document import JudgementDocument, outcome_of
 from blklab.execution.judgement.judge import Judgement
 from blklab.execution.judgement.junit import judgement_suite
@@ -97,6 +98,16 @@ def test_a_kernel_that_fails_is_broken_and_others_are_still_answered() -> None:
     (broken,) = [answer for answer in answers if answer.question == QUESTION]
     assert (broken.outcome, broken.error) == ("broken", "the guest's kernel panicked")
     assert of_iops([answer for answer in answers if answer.question == OTHER_QUESTION]).outcome == "slower"
+
+
+def test_runs_that_both_fail_say_nothing() -> None:
+    failed = sample(1000, status="failed")
+    with pytest.raises(RunFailedError, match="hdd-7200/bfq/streams: the guest's kernel panicked") as error:
+        require_answer(QUESTION, failed, failed, kernel="mine")
+    assert error.value.hint is not None
+    assert "--kernel mine" in error.value.hint
+    for one, other in ((sample(1000), failed), (failed, sample(1000)), (sample(1000), sample(1000))):
+        require_answer(QUESTION, one, other, kernel="mine")
 
 
 def test_chance_alone_is_rarely_taken_for_a_difference() -> None:

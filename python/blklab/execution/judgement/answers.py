@@ -9,6 +9,7 @@ from typing import Literal
 from blklab.analysis.metrics import Metric, metric_named
 from blklab.analysis.statistics.multiplicity import holm
 from blklab.analysis.statistics.paired import FixedDifference, paired_difference
+from blklab.errors import RunFailedError
 from blklab.execution.judgement.questions import METRICS, Question
 from blklab.records.samples import NS_PER_SECOND, JobSample, RunSample
 
@@ -59,6 +60,26 @@ class _Compared:
 def identical(pairs: Pairs) -> bool:
     """Whether both kernels gave the same bits in every arrangement."""
     return all(base.status == other.status and base.jobs == other.jobs for base, other in pairs)
+
+
+def require_answer(question: Question, base: RunSample, other: RunSample, *, kernel: str) -> None:
+    """Refuses a pair of runs that both failed: they are alike, but say nothing.
+
+    Args:
+        question: The question that was asked.
+        base: The run of the base.
+        other: That of the other kernel.
+        kernel: Name of the base.
+
+    Raises:
+        RunFailedError: if both failed.
+    """
+    if base.status != "ok" and other.status != "ok":
+        raise RunFailedError(
+            f"neither kernel answers {question}: {base.error or 'the run failed'}",
+            hint=f"see whether guests run here: "
+            f"blklab run uml:{question.disk} random-read-4k-qd1 --kernel {kernel}",
+        )
 
 
 def settled(first: Sequence[Answer], second: Sequence[Answer]) -> list[Answer]:

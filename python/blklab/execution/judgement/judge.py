@@ -16,7 +16,15 @@ from typing import Protocol
 from blklab.backends import THIS_MACHINE, Session, SessionOptions, Workers
 from blklab.backends.uml import BACKEND
 from blklab.errors import RequirementError
-from blklab.execution.judgement.answers import LEVEL, Answer, Outcome, answers_to, identical, settled
+from blklab.execution.judgement.answers import (
+    LEVEL,
+    Answer,
+    Outcome,
+    answers_to,
+    identical,
+    require_answer,
+    settled,
+)
 from blklab.execution.judgement.kept_runs import KeepingWorkers
 from blklab.execution.judgement.loads import LOADS, Load
 from blklab.execution.judgement.questions import EVERY_QUESTION, SCHEDULERS, VERSION, Question, Scope
@@ -96,6 +104,7 @@ def judge(
 
     Raises:
         BlklabError: if there is no such kernel, or guests cannot run here.
+        RunFailedError: if both kernels fail to answer a question.
         RequirementError: if the kernels have no scheduler in common that is asked about.
     """
     kernels = find(base), find(other)
@@ -232,7 +241,9 @@ class _Court:
                 for question, number in asked
             ]
             for (question, _), (base, other) in zip(asked, pairs, strict=True):
-                runs.setdefault(question, []).append((base.result(), other.result()))
+                pair = base.result(), other.result()
+                require_answer(question, *pair, kernel=self._kernels[0])
+                runs.setdefault(question, []).append(pair)
                 self._progress.done(question)
 
     def _cells(self, question: Question, round_number: int) -> Iterator[Cell]:
