@@ -39,8 +39,9 @@ pub struct Processors {
     /// continues no earlier.
     of_task: Vec<u32>,
     task_ns: Vec<u64>,
-    /// Where the thread that serves a disk ran last.
+    /// Where the thread that serves a disk ran last, and until when, as of tasks.
     of_thread: Vec<u32>,
+    thread_ns: Vec<u64>,
     /// For each disk, the runs of each of its hardware queues so far, if they are several.
     worker_runs: Vec<Vec<u32>>,
 }
@@ -69,6 +70,7 @@ impl Processors {
             task_ns: vec![0; nr_tasks as usize],
             // Beside the first tasks, where there is room.
             of_thread: (0..nr_hctxs.len() as u32).map(|disk| (nr_processes + disk) % nr).collect(),
+            thread_ns: vec![0; nr_hctxs.len()],
             worker_runs: nr_hctxs.iter().map(|&nr| vec![0; nr]).collect(),
         }
     }
@@ -157,8 +159,10 @@ impl Processors {
         processor.called = false;
         let (_, ready) = processor.queue.pop_front()?;
         let runner = Runner::from(ready);
-        if let Runner::Task(task) = runner {
-            events.move_to(self.task_ns[task as usize]);
+        match runner {
+            Runner::Task(task) => events.move_to(self.task_ns[task as usize]),
+            Runner::Thread(disk) => events.move_to(self.thread_ns[disk as usize]),
+            Runner::Worker | Runner::Softirq => {}
         }
         if processor.last != Some(runner) {
             processor.last = Some(runner);
@@ -204,6 +208,10 @@ impl Processors {
                 self.task_ns[task as usize] = now_ns;
                 Some(task)
             }
+            Some(Runner::Thread(disk)) if runs_task => {
+                self.thread_ns[disk as usize] = now_ns;
+                None
+            }
             _ => None,
         }
     }
@@ -222,9 +230,14 @@ impl Processors {
             Ready::CacheFlush(_) | Ready::Softirq(_) => self.current,
             Ready::Device(disk) => {
                 let before = self.of_thread[disk as usize] as usize;
-                let cpu = self.idle_near(before, events.now_ns());
-                self.of_thread[disk as usize] = cpu as u32;
-                cpu
+                if self.thread_ns[disk as usize] > events.now_ns() {
+                    // It computes still, and goes on where it is.
+                    before
+                } else {
+                    let cpu = self.idle_near(before, events.now_ns());
+                    self.of_thread[disk as usize] = cpu as u32;
+                    cpu
+                }
             }
         };
         events.compute(self.steps.wake_ns);
