@@ -139,10 +139,9 @@ def false_gains(number: int, directory: str | None, budget: str) -> None:
     _say(f"recommended in {recommended} of {number} tunings of candidates without effect")
 
 
-def coverage(number: int, directory: str | None, profile: str | None, budget: str) -> None:
-    """Measures gains again with other seeds and many blocks."""
+def coverage(number: int, directory: str | None, profile: str | None, budget: str, again_blocks: int) -> None:
+    """Measures gains again with other seeds and so many blocks."""
     target, budget = (NOISY, "20blocks") if directory is None else (directory, budget)
-    again_blocks = 60 if directory is None else 40
     covered = stated = 0
     for seed in range(number):
         spec = _spec(target, "reader-beside-writers", seed=seed, runtime="1s", budget=budget)
@@ -204,6 +203,7 @@ def main() -> int:
     parser.add_argument("--directory", help="of false-gains and coverage: a real disk's")
     parser.add_argument("--profile", help="of coverage there: its model")
     parser.add_argument("--budget", default="30s", help="of each tuning there (30s)")
+    parser.add_argument("--again-blocks", type=int, default=60, help="of coverage, for a gain again (60)")
     parser.add_argument("--trials", type=int, default=1000, help="trials that are timed (1000)")
     options = parser.parse_args()
     if options.what == "coverage" and (options.directory is None) != (options.profile is None):
@@ -211,7 +211,9 @@ def main() -> int:
     measures: dict[str, Callable[[], None]] = {
         "regret": lambda: regret(options.part),
         "false-gains": lambda: false_gains(options.number, options.directory, options.budget),
-        "coverage": lambda: coverage(options.number, options.directory, options.profile, options.budget),
+        "coverage": lambda: coverage(
+            options.number, options.directory, options.profile, options.budget, options.again_blocks
+        ),
         "speed": lambda: speed(options.trials),
     }
     measures[options.what]()
