@@ -24,7 +24,9 @@ def test_the_stub_names_what_the_module_has() -> None:
     body = ast.parse(STUB.read_text()).body
     described = {node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     described |= {
-        node.target.id for node in body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        node.target.id
+        for node in body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
     assert described == {name for name in dir(_core) if not name.startswith("_")}
 

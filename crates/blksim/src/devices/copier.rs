@@ -24,7 +24,17 @@ impl Copier {
 
     /// Takes a command that copies so many bytes; returns when it is done.
     pub fn serve(&mut self, bytes: u64, now_ns: u64) -> u64 {
-        let cost_ns = self.command_ns + (bytes * 1_000_000_000).div_ceil(self.bytes_per_second);
+        let (command_ns, copying_ns) = self.times_ns(bytes);
+        self.work(command_ns + copying_ns, now_ns)
+    }
+
+    /// The time of a command without the copying, and of copying so many bytes.
+    pub fn times_ns(&self, bytes: u64) -> (u64, u64) {
+        (self.command_ns, (bytes * 1_000_000_000).div_ceil(self.bytes_per_second))
+    }
+
+    /// Takes a command that takes so long; returns when it is done.
+    pub fn work(&mut self, cost_ns: u64, now_ns: u64) -> u64 {
         self.free_ns = self.free_ns.max(now_ns) + cost_ns;
         self.busy_ns += cost_ns;
         self.free_ns

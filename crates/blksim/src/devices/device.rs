@@ -110,6 +110,12 @@ pub trait Device {
         false
     }
 
+    /// The thread's work on a command, of which the machine's cost table says what it takes without the copying,
+    /// and what the copying of its data takes.
+    fn thread_work_ns(&self, _operation: Operation, command_ns: u64, copying_ns: u64) -> u64 {
+        command_ns + copying_ns
+    }
+
     /// The thread has worked for so long on a command.
     fn worked(&mut self, _work_ns: u64) {}
 

@@ -3,6 +3,7 @@
 //!
 //! On a machine whose computing takes time, the thread takes what the machine's cost table says, from
 //! the other tasks. Elsewhere it has a processor of its own, and the parameters say how long it takes.
+//! Percentages tell reads from writes, for which the file system has to find or allocate pages.
 
 use crate::block::request::{Operation, SECTOR_BYTES};
 use crate::core::error::ProfileError;
@@ -27,15 +28,55 @@ pub const PARAMETERS: &[Param] = &[
         (1 << 20, 1 << 44),
         "speed of the copying",
     ),
+    percentage(
+        "read_command_percent",
+        "of the time of a command without the copying that a read takes",
+    ),
+    percentage("read_copy_percent", "of the time of copying that a read takes"),
+    percentage(
+        "write_command_percent",
+        "of the time of a command without the copying that a write takes",
+    ),
+    percentage("write_copy_percent", "of the time of copying that a write takes"),
     // `LOOP_DEFAULT_HW_Q_DEPTH` in `drivers/block/loop.c`, Linux 6.1.
     Param::new("depth", Unit::Count, 128, (1, 65_536), "commands that it takes at once"),
     Param::new("capacity", Unit::Bytes, 1 << 30, (1 << 20, 1 << 56), "size"),
 ];
 
+const fn percentage(name: &'static str, meaning: &'static str) -> Param {
+    Param::new(name, Unit::Percent, 100, (1, 10_000), meaning)
+}
+
+/// The parts of the usual times that one direction takes.
+#[derive(Debug, Clone, Copy)]
+struct Percentages {
+    command: u64,
+    copy: u64,
+}
+
+impl Percentages {
+    fn of_ns(self, command_ns: u64, copying_ns: u64) -> u64 {
+        (self.command * command_ns + self.copy * copying_ns) / 100
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct LoopDevice {
     facts: Facts,
     copier: Copier,
+    reads: Percentages,
+    writes: Percentages,
+}
+
+impl LoopDevice {
+    /// The time for a command. A discard punches a hole; nothing is copied.
+    fn work_ns(&self, operation: Operation, command_ns: u64, copying_ns: u64) -> u64 {
+        match operation {
+            Operation::Read => self.reads.of_ns(command_ns, copying_ns),
+            Operation::Discard => self.writes.of_ns(command_ns, 0),
+            _ => self.writes.of_ns(command_ns, copying_ns),
+        }
+    }
 }
 
 impl LoopDevice {
@@ -55,6 +96,14 @@ impl LoopDevice {
                 max_hw_sectors_kb: 1280,
             },
             copier: Copier::new(values),
+            reads: Percentages {
+                command: values.get("read_command_percent"),
+                copy: values.get("read_copy_percent"),
+            },
+            writes: Percentages {
+                command: values.get("write_command_percent"),
+                copy: values.get("write_copy_percent"),
+            },
         })
     }
 }
@@ -65,14 +114,19 @@ impl Device for LoopDevice {
     }
 
     fn submit(&mut self, command: Command, outbox: &mut Outbox) {
-        // A discard punches a hole; nothing is copied.
-        let copied = if command.operation == Operation::Discard { 0 } else { command.nr_sectors };
-        let done_ns = self.copier.serve(u64::from(copied) * SECTOR_BYTES, outbox.now_ns());
+        let (command_ns, copying_ns) =
+            self.copier.times_ns(u64::from(command.nr_sectors) * SECTOR_BYTES);
+        let work_ns = self.work_ns(command.operation, command_ns, copying_ns);
+        let done_ns = self.copier.work(work_ns, outbox.now_ns());
         outbox.complete_at(done_ns, command.id);
     }
 
     fn is_served_by_thread(&self) -> bool {
         true
+    }
+
+    fn thread_work_ns(&self, operation: Operation, command_ns: u64, copying_ns: u64) -> u64 {
+        self.work_ns(operation, command_ns, copying_ns)
     }
 
     fn worked(&mut self, work_ns: u64) {

@@ -18,6 +18,7 @@ pub use flash::{LEAST_BEYOND as FLASH_LEAST_BEYOND, RESERVE as FLASH_RESERVE};
 pub use hdd::{Geometry, Hdd, Motion};
 pub use profile::Profile;
 
+use crate::block::request::Operation;
 use crate::core::error::ProfileError;
 use crate::core::params::{Param, Values, unknown};
 use crate::devices::device::{Command, Device, Facts, Outbox, UnitTimes};
@@ -125,6 +126,10 @@ impl Device for AnyDevice {
     #[inline]
     fn is_served_by_thread(&self) -> bool {
         each!(self, d => d.is_served_by_thread())
+    }
+
+    fn thread_work_ns(&self, operation: Operation, command_ns: u64, copying_ns: u64) -> u64 {
+        each!(self, d => d.thread_work_ns(operation, command_ns, copying_ns))
     }
 
     fn worked(&mut self, work_ns: u64) {

@@ -176,6 +176,44 @@ fn a_scheduler_that_computes_more_does_less() {
 }
 
 #[test]
+fn a_thread_copies_on_one_processor_at_a_time() {
+    let steps = StepCosts { submit_ns: 1000, copy_page_ns: 400, ..StepCosts::default() };
+    let table = ProcessorTable { cpus: 8, steps, ..ProcessorTable::default() };
+    for depth in [4, 32] {
+        let jobs = readers(1, depth).replace("size=64m", "size=64m\nbs=64k");
+        assert_near(iops(&on(setup("loop", "none", &jobs), &table)), 1e9 / (16.0 * 400.0));
+    }
+}
+
+#[test]
+fn a_thread_takes_the_percentages_of_its_loop_device() {
+    let steps = StepCosts { thread_command_ns: 1000, copy_page_ns: 500, ..StepCosts::default() };
+    let table = ProcessorTable { cpus: 4, steps, ..ProcessorTable::default() };
+    let percentages = [
+        ("read_command_percent", "200"),
+        ("read_copy_percent", "50"),
+        ("write_command_percent", "300"),
+        ("write_copy_percent", "400"),
+    ];
+    let ns = |rw: &str, parameters: &[(&str, &str)]| {
+        let mut setup = setup("loop", "none", &readers(1, 32).replace("randread", rw));
+        for (name, text) in parameters {
+            setup.profile.set(name, text).unwrap();
+        }
+        let outcome = on(setup, &table);
+        let ios: u64 = [Direction::Read, Direction::Write]
+            .map(|direction| outcome.jobs[0].direction(direction).ios())
+            .iter()
+            .sum();
+        outcome.jobs[0].runtime_ns as f64 / ios as f64
+    };
+    assert_near(ns("randread", &[]), 1500.0);
+    assert_near(ns("randwrite", &[]), 1500.0);
+    assert_near(ns("randread", &percentages), 2250.0);
+    assert_near(ns("randwrite", &percentages), 5000.0);
+}
+
+#[test]
 fn the_same_request_gives_the_same_bits() {
     let once = || on(setup("loop", "kyber", &readers(4, 8)), &cost_table(3));
     let (one, other) = (once(), once());

@@ -15,14 +15,12 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blklab.execution.calibration.loads import Load
+from blklab.execution.calibration.pattern_search import Floats, deviations, searched
 from blklab.execution.calibration.prediction import Cell, predicted_iops
 from blklab.spec.experiment import DEFAULT_CONFIDENCE
 from blklab.spec.machines import Machine, StepCosts
-
-Floats = NDArray[np.float64]
 
 BASELINE = "none"
 PRIOR_DEVIATION = 1.0
@@ -34,12 +32,6 @@ BASELINE_ERROR = 0.06
 _TWO_SIDED = NormalDist().inv_cdf((1 + DEFAULT_CONFIDENCE) / 2)
 _SCALES = np.arange(-1.0, 2.01, 0.25)
 """Logarithms of the factors on all figures that are tried."""
-_WIDTHS = (1.0, 0.5, 0.25, 0.12)
-"""Steps of the search, of a factor's logarithm."""
-_MOST_SWEEPS = 4
-_LEAST_GAIN = 0.001
-_STEP = 0.3
-"""Step of the derivatives: the simulator counts whole I/Os, so that small steps are noise."""
 _LOCKED = "locked_percent"
 
 
@@ -115,14 +107,12 @@ def fitted(ordinary: Machine, observations: Sequence[Observation]) -> Fit:
     parameters = parameters_of(ordinary)
     start = _start(ordinary, parameters, observations)
     residuals = _residuals(start, parameters, observations)
-    found = _searched(lambda logs: float(np.sum(residuals(logs) ** 2)), len(parameters))
-    slopes = _slopes(residuals, found)
-    # The residuals' own scatter, where the model does not fit as well as it is allowed to.
-    excess = max(1.0, float(np.mean(residuals(found) ** 2)))
-    deviations = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)) * excess)
+    found = searched(lambda logs: float(np.sum(residuals(logs) ** 2)), len(parameters))
     factors = {
         parameter.name: (math.exp(log), math.exp(log - half), math.exp(log + half))
-        for parameter, log, half in zip(parameters, found, _TWO_SIDED * deviations, strict=True)
+        for parameter, log, half in zip(
+            parameters, found, _TWO_SIDED * deviations(residuals, found), strict=True
+        )
     }
     return Fit(machine=_with_factors(start, parameters, found), factors=factors)
 
@@ -168,37 +158,6 @@ def _residuals(
 def _misfit(residuals: Floats, nr_parameters: int) -> float:
     """Sum of squares, without the prior's."""
     return float(np.sum(residuals[nr_parameters:] ** 2))
-
-
-def _searched(cost: Callable[[Floats], float], nr_parameters: int) -> Floats:
-    """The logarithms of least cost, by a pattern search: one at a time, in ever smaller steps.
-
-    Queues that form or dissolve make the cost jump, so that methods that trust slopes stop early.
-    """
-    best = np.zeros(nr_parameters)
-    lowest = cost(best)
-    for width in _WIDTHS:
-        for _ in range(_MOST_SWEEPS):
-            before = lowest
-            for index in range(nr_parameters):
-                for step in (width, -width):
-                    tried = best.copy()
-                    tried[index] += step
-                    found = cost(tried)
-                    if found < lowest:
-                        best, lowest = tried, found
-                        break
-            if before - lowest < _LEAST_GAIN * before:
-                break
-    return best
-
-
-def _slopes(residuals: Callable[[Floats], Floats], logs: Floats) -> Floats:
-    """The derivative of each residual (row) by each parameter (column)."""
-    steps = _STEP * np.eye(len(logs))
-    return np.column_stack(
-        [(residuals(logs + step) - residuals(logs - step)) / (2 * _STEP) for step in steps]
-    )
 
 
 def _with_factors(start: Machine, parameters: Sequence[Parameter], logs: Floats) -> Machine:

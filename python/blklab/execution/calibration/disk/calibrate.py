@@ -46,9 +46,8 @@ from blklab.execution.calibration.disk.loads import (
 )
 from blklab.execution.calibration.disk.loop_device import NOT_COVERED as LOOP_NOT_COVERED
 from blklab.execution.calibration.disk.loop_device import (
+    fitted_loop,
     is_closer,
-    loop_device,
-    loop_figures,
     loop_remark,
     model_error,
 )
@@ -272,13 +271,14 @@ def _document(
     facts = ground.facts
     figures = [*figures_of(fit, facts), *limit_figures(limits, rested=facts.rested)]
     kind, error, not_covered = KIND, fit.model_error, NOT_COVERED
-    copied = _averaged(forward, dict.fromkeys(loads, loop_device(facts))) if facts.in_memory else None
-    if copied is not None and is_closer(copied, predicted, found, fitted_to):
-        predicted, figures = copied, loop_figures(facts)
-        kind, error, not_covered = LOOP_KIND, model_error(copied, found, fitted_to), LOOP_NOT_COVERED
-        of_kind = [loop_remark(machine)]
-    else:
-        of_kind = _sequential_remarks(found, holdouts, predicted)
+    of_kind = _sequential_remarks(found, holdouts, predicted)
+    if facts.in_memory:
+        loop = fitted_loop(forward, found, fitted_to)
+        copied = _averaged(forward, dict.fromkeys(loads, loop.device(facts)))
+        if is_closer(copied, predicted, found, fitted_to):
+            predicted, figures = copied, loop.figures(facts)
+            kind, error, not_covered = LOOP_KIND, model_error(copied, found, fitted_to), LOOP_NOT_COVERED
+            of_kind = [loop_remark(machine)]
     return DiskCalibration(
         schema=SCHEMA,
         kind=kind,

@@ -1,40 +1,106 @@
-"""Loop devices over memory: their thread copies, and the machine's cost table has the figures of that."""
+"""Loop devices over memory: their thread copies, and the machine's cost table has the figures of that.
+
+What the table does not tell is fitted: the parts of the thread's usual times that reads and writes take.
+Pages are found for the one and allocated for the other, and a machine's speed wanders from one calibration to
+the next.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
-from blklab.execution.calibration.disk.document import KERNELS_OWN, Figure
-from blklab.execution.calibration.disk.fit import excess_scatter
-from blklab.execution.calibration.disk.forward import Logs
+from blklab.execution.calibration.disk.document import KERNELS_OWN, UNDECIDED, Figure
+from blklab.execution.calibration.disk.fit import TWO_SIDED, excess_scatter
+from blklab.execution.calibration.disk.forward import COARSE_IOS, Forward, Logs
 from blklab.execution.calibration.disk.ground import LOOP_KIND, DiskFacts
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.pattern_search import Floats, deviations, polished, searched
 from blklab.spec.machines import Machine
 
 NOT_COVERED = "whatever the machine's cost table does not describe, such as caches of the processors"
 
 
-def loop_device(facts: DiskFacts) -> str:
-    """The device as in a target."""
-    return f"{LOOP_KIND},capacity={facts.capacity_bytes},depth={facts.queues.depth}"
+PRIOR_DEVIATION = 0.5
+"""Of the logarithm of each percentage: it is within a factor of 2.7 of the table's in 95 of 100."""
+MODEL_ERROR = 0.05
+"""Relative error of a rate that the model is allowed, in addition to that of the measurement."""
+_LEAST, _MOST = 1, 10_000
+"""Percentages that the device kind takes."""
 
 
-def loop_figures(facts: DiskFacts) -> list[Figure]:
-    """Those of its profile, none of which is fitted."""
-    return [
-        Figure(key="capacity", value=facts.capacity_bytes, low=None, high=None, how=KERNELS_OWN),
-        Figure(key="depth", value=facts.queues.depth, low=None, high=None, how=KERNELS_OWN),
+@dataclass(frozen=True)
+class LoopFit:
+    """The thread's times in per cent of those of the cost table, with their 95 % intervals."""
+
+    percentages: Mapping[str, int]
+    """By key of the profile; those about which the loads say nothing are not here."""
+    intervals: Mapping[str, tuple[int, int]]
+
+    def device(self, facts: DiskFacts) -> str:
+        """The device as in a target."""
+        return _device(facts, self.percentages)
+
+    def figures(self, facts: DiskFacts) -> list[Figure]:
+        """Those of its profile."""
+        found = [
+            Figure(key="capacity", value=facts.capacity_bytes, low=None, high=None, how=KERNELS_OWN),
+            Figure(key="depth", value=facts.queues.depth, low=None, high=None, how=KERNELS_OWN),
+        ]
+        for key in _keys(("read", "write")):
+            low, high = self.intervals.get(key, (None, None))
+            how = "fitted, of the cost table's" if key in self.percentages else UNDECIDED
+            found.append(Figure(key=key, value=self.percentages.get(key, 100), low=low, high=high, how=how))
+        return found
+
+
+def fitted_loop(forward: Forward, found: Mapping[Row, Observation], loads: Sequence[DiskLoad]) -> LoopFit:
+    """The percentages under which the simulator gives the loads' rates, nearest to those of the table."""
+    directions = [
+        name for name in ("read", "write") if any(load.direction in (name, "mixed") for load in loads)
     ]
+    keys = _keys(directions)
+    measured = np.array([found[load, "iops"].log for load in loads])
+    errors = np.array([math.hypot(found[load, "iops"].error, MODEL_ERROR) for load in loads])
+
+    def residuals(logs: Floats) -> Floats:
+        device = _device(forward.facts, _percentages(keys, logs))
+        predicted = forward.on_devices(dict.fromkeys(loads, device), ios=COARSE_IOS)
+        misfit = (np.array([predicted[load]["iops"] for load in loads]) - measured) / errors
+        return np.concatenate([logs / PRIOR_DEVIATION, misfit])
+
+    logs = polished(residuals, searched(lambda logs: float(np.sum(residuals(logs) ** 2)), len(keys)))
+    half = TWO_SIDED * deviations(residuals, logs)
+    ends = zip(
+        _percentages(keys, logs - half).values(), _percentages(keys, logs + half).values(), strict=True
+    )
+    return LoopFit(_percentages(keys, logs), dict(zip(keys, ends, strict=True)))
+
+
+def _keys(directions: Sequence[str]) -> list[str]:
+    return [f"{direction}_{part}_percent" for direction in directions for part in ("command", "copy")]
+
+
+def _percentages(keys: Sequence[str], logs: Floats) -> dict[str, int]:
+    return {
+        key: min(max(_LEAST, round(100 * math.exp(log))), _MOST) for key, log in zip(keys, logs, strict=True)
+    }
+
+
+def _device(facts: DiskFacts, percentages: Mapping[str, int]) -> str:
+    settings = {"capacity": facts.capacity_bytes, "depth": facts.queues.depth, **percentages}
+    return ",".join([LOOP_KIND, *(f"{key}={value}" for key, value in settings.items())])
 
 
 def loop_remark(machine: Machine) -> str:
     """The source of its speed."""
     return (
-        f"a thread copies in memory, as fast as the cost table {machine.name} says; "
+        f"a thread copies in memory, in parts of the times of the cost table {machine.name}; "
         "`blklab calibrate --processor` measures this machine's"
     )
 
