@@ -67,13 +67,28 @@ def test_a_run_is_found_by_an_unambiguous_part_of_its_name(store: Store) -> None
     assert store.list_runs() == []
 
 
-def test_several_hosts_fill_one_empty_store(postgresql_url: str) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_several_programs_fill_one_empty_store(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     """Four processes create the tables at the same moment, and each stores an experiment of its own."""
-    url = _own_schema(postgresql_url, "hosts")
+    if kind == "sqlite":
+        url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    else:
+        url = _own_schema(str(request.getfixturevalue("postgresql_url")), "hosts")
+    command = [sys.executable, "-c", _WRITER, url]
+    pipe = subprocess.PIPE
     writers = [
-        subprocess.Popen([sys.executable, "-c", _WRITER, url, str(number)], stderr=subprocess.PIPE, text=True)
+        subprocess.Popen([*command, str(number)], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         for number in range(4)
     ]
+    for writer in writers:
+        assert writer.stdout
+        writer.stdout.readline()
+    for writer in writers:
+        assert writer.stdin
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
     for writer in writers:
         _, errors = writer.communicate()
         assert writer.returncode == 0, errors
@@ -94,6 +109,8 @@ url, number = sys.argv[1:]
 machine = make_machine().model_copy(update={"details": {"host": f"host{number}"}})
 record = make_experiment(make_spec(blocks=3, seed=int(number) + 1), machine=machine)
 record = record.model_copy(update={"run_id": f"20260102-0304-w00{number}"})
+print("ready", flush=True)
+sys.stdin.readline()
 with Store.opened(url) as store:
     store.begin(record)
     for sample in record.samples:

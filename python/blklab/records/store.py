@@ -117,20 +117,30 @@ class Store:
         ours = {table.name for table in _Base.metadata.sorted_tables}
         if _Format.__tablename__ not in tables and tables & ours:
             raise StoreError(f"the store {self._shown} lacks its format number")
+        if not (ours <= tables and self._formats()):
+            self._create_tables()
+        found = self._formats()
+        if found != [FORMAT]:
+            raise StoreError(
+                f"the store {self._shown} has format {found[0]}; this version of blklab reads {FORMAT}",
+                hint="use the version that wrote it, or name another store with --store",
+            )
+
+    def _create_tables(self) -> None:
+        """Creates what is missing, all or nothing: several programs may open an empty store at once."""
         with self._engine.begin() as connection:
             if connection.dialect.name == "postgresql":
-                # Several hosts may open an empty store at the same moment.
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATION_LOCK})
+            elif connection.dialect.name == "sqlite":
+                # The driver begins no transaction of its own before a table is created.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
             _Base.metadata.create_all(connection)
             if connection.scalar(select(func.count()).select_from(_Format)) == 0:
                 connection.execute(insert(_Format).values(number=FORMAT))
+
+    def _formats(self) -> list[int]:
         with Session(self._engine) as session:
-            found = session.scalars(select(_Format.number)).all()
-            if list(found) != [FORMAT]:
-                raise StoreError(
-                    f"the store {self._shown} has format {found[0]}; this version of blklab reads {FORMAT}",
-                    hint="use the version that wrote it, or name another store with --store",
-                )
+            return list(session.scalars(select(_Format.number)))
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
