@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime
 import platform
 import secrets
+import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +33,9 @@ FORMAT = 1
 
 _CREATION_LOCK = 0x626C6B6C6162
 """Key of PostgreSQL's advisory lock under which tables are created: ``blklab`` in ASCII."""
+_PATIENCE_MS = 10_000
+"""For another program that has locked an SQLite file."""
+_LOOK_AGAIN_S = 0.01
 _RUN_ID_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 
 
@@ -117,9 +122,10 @@ class Store:
         ours = {table.name for table in _Base.metadata.sorted_tables}
         if _Format.__tablename__ not in tables and tables & ours:
             raise StoreError(f"the store {self._shown} lacks its format number")
-        if not (ours <= tables and self._formats()):
+        found = self._formats() if ours <= tables else []
+        if not found:
             self._create_tables()
-        found = self._formats()
+            found = self._formats()
         if found != [FORMAT]:
             raise StoreError(
                 f"the store {self._shown} has format {found[0]}; this version of blklab reads {FORMAT}",
@@ -405,6 +411,16 @@ def _engine(url: str) -> Engine:
 def _tune_sqlite(connection: object, _record: object) -> None:
     """Write-ahead log and a full sync: a sample that was reported as stored survives a power cut."""
     cursor = connection.cursor()  # type: ignore[attr-defined]  # a DBAPI connection
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
+    for pragma in (f"busy_timeout={_PATIENCE_MS}", "synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
+    deadline = time.monotonic() + _PATIENCE_MS / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            break
+        except sqlite3.OperationalError as error:
+            # SQLite itself does not wait if another program opens the new file at the same moment.
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(_LOOK_AGAIN_S)
     cursor.close()
