@@ -30,14 +30,14 @@ pub const PARAMETERS: &[Param] = &[
     ),
     percentage(
         "read_command_percent",
-        "of the time of a command without the copying that a read takes",
+        "a read's part of `command`, or of the cost table's `thread_command_ns`",
     ),
-    percentage("read_copy_percent", "of the time of copying that a read takes"),
+    percentage("read_copy_percent", "a read's part of the time for copying"),
     percentage(
         "write_command_percent",
-        "of the time of a command without the copying that a write takes",
+        "a write's part of `command`, or of the cost table's `thread_command_ns`",
     ),
-    percentage("write_copy_percent", "of the time of copying that a write takes"),
+    percentage("write_copy_percent", "a write's part of the time for copying"),
     // `LOOP_DEFAULT_HW_Q_DEPTH` in `drivers/block/loop.c`, Linux 6.1.
     Param::new("depth", Unit::Count, 128, (1, 65_536), "commands that it takes at once"),
     Param::new("capacity", Unit::Bytes, 1 << 30, (1 << 20, 1 << 56), "size"),
@@ -66,17 +66,6 @@ pub struct LoopDevice {
     copier: Copier,
     reads: Percentages,
     writes: Percentages,
-}
-
-impl LoopDevice {
-    /// The time for a command. A discard punches a hole; nothing is copied.
-    fn work_ns(&self, operation: Operation, command_ns: u64, copying_ns: u64) -> u64 {
-        match operation {
-            Operation::Read => self.reads.of_ns(command_ns, copying_ns),
-            Operation::Discard => self.writes.of_ns(command_ns, 0),
-            _ => self.writes.of_ns(command_ns, copying_ns),
-        }
-    }
 }
 
 impl LoopDevice {
@@ -116,7 +105,7 @@ impl Device for LoopDevice {
     fn submit(&mut self, command: Command, outbox: &mut Outbox) {
         let (command_ns, copying_ns) =
             self.copier.times_ns(u64::from(command.nr_sectors) * SECTOR_BYTES);
-        let work_ns = self.work_ns(command.operation, command_ns, copying_ns);
+        let work_ns = self.thread_work_ns(command.operation, command_ns, copying_ns);
         let done_ns = self.copier.work(work_ns, outbox.now_ns());
         outbox.complete_at(done_ns, command.id);
     }
@@ -126,7 +115,12 @@ impl Device for LoopDevice {
     }
 
     fn thread_work_ns(&self, operation: Operation, command_ns: u64, copying_ns: u64) -> u64 {
-        self.work_ns(operation, command_ns, copying_ns)
+        match operation {
+            Operation::Read => self.reads.of_ns(command_ns, copying_ns),
+            // It punches a hole; nothing is copied.
+            Operation::Discard => self.writes.of_ns(command_ns, 0),
+            _ => self.writes.of_ns(command_ns, copying_ns),
+        }
     }
 
     fn worked(&mut self, work_ns: u64) {

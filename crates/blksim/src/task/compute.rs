@@ -276,10 +276,11 @@ impl Machine {
         let bytes = u64::from(request.nr_sectors) * SECTOR_BYTES;
         let steps = &self.block.steps;
         let copying_ns = bytes.div_ceil(PAGE_BYTES) * steps.copy_page_ns;
-        let work_ns =
-            queue.device.thread_work_ns(request.operation, steps.thread_command_ns, copying_ns);
         // Every command takes time.
-        let work_ns = work_ns.max(1);
+        let work_ns = queue
+            .device
+            .thread_work_ns(request.operation, steps.thread_command_ns, copying_ns)
+            .max(1);
         self.block.events.move_to(request.dispatched_ns);
         self.block.events.compute(work_ns);
         queue.device.worked(work_ns);

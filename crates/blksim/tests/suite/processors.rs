@@ -201,7 +201,7 @@ fn a_thread_takes_the_percentages_of_its_loop_device() {
             setup.profile.set(name, text).unwrap();
         }
         let outcome = on(setup, &table);
-        let ios: u64 = [Direction::Read, Direction::Write]
+        let ios: u64 = Direction::OF_DATA
             .map(|direction| outcome.jobs[0].direction(direction).ios())
             .iter()
             .sum();
@@ -209,6 +209,9 @@ fn a_thread_takes_the_percentages_of_its_loop_device() {
     };
     assert_near(ns("randread", &[]), 1500.0);
     assert_near(ns("randwrite", &[]), 1500.0);
+    // Nothing is copied.
+    assert_near(ns("randtrim", &[]), 1000.0);
+    assert_near(ns("randtrim", &percentages), 3000.0);
     assert_near(ns("randread", &percentages), 2250.0);
     assert_near(ns("randwrite", &percentages), 5000.0);
 }

@@ -9,17 +9,15 @@ machine's speed wanders from minute to minute, while ratios within a round do no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from blklab.execution.calibration.loads import Load
-from blklab.execution.calibration.pattern_search import Floats, deviations, searched
+from blklab.execution.calibration.pattern_search import Floats, Residuals, half_widths, searched
 from blklab.execution.calibration.prediction import Cell, predicted_iops
-from blklab.spec.experiment import DEFAULT_CONFIDENCE
 from blklab.spec.machines import Machine, StepCosts
 
 BASELINE = "none"
@@ -29,7 +27,6 @@ MODEL_ERROR = 0.03
 """Relative error of a ratio that the model is allowed, in addition to that of the measurement."""
 BASELINE_ERROR = 0.06
 """The same of the rate without a scheduler."""
-_TWO_SIDED = NormalDist().inv_cdf((1 + DEFAULT_CONFIDENCE) / 2)
 _SCALES = np.arange(-1.0, 2.01, 0.25)
 """Logarithms of the factors on all figures that are tried."""
 _LOCKED = "locked_percent"
@@ -107,12 +104,10 @@ def fitted(ordinary: Machine, observations: Sequence[Observation]) -> Fit:
     parameters = parameters_of(ordinary)
     start = _start(ordinary, parameters, observations)
     residuals = _residuals(start, parameters, observations)
-    found = searched(lambda logs: float(np.sum(residuals(logs) ** 2)), len(parameters))
+    found = searched(residuals, len(parameters))
     factors = {
         parameter.name: (math.exp(log), math.exp(log - half), math.exp(log + half))
-        for parameter, log, half in zip(
-            parameters, found, _TWO_SIDED * deviations(residuals, found), strict=True
-        )
+        for parameter, log, half in zip(parameters, found, half_widths(residuals, found), strict=True)
     }
     return Fit(machine=_with_factors(start, parameters, found), factors=factors)
 
@@ -135,7 +130,7 @@ def _start(
 
 def _residuals(
     start: Machine, parameters: Sequence[Parameter], observations: Sequence[Observation]
-) -> Callable[[Floats], Floats]:
+) -> Residuals:
     cells: list[Cell] = [
         (one.load, scheduler) for one in observations for scheduler in (BASELINE, *one.ratios)
     ]

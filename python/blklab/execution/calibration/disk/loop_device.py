@@ -15,20 +15,18 @@ from statistics import median
 import numpy as np
 
 from blklab.execution.calibration.disk.document import KERNELS_OWN, UNDECIDED, Figure
-from blklab.execution.calibration.disk.fit import TWO_SIDED, excess_scatter
-from blklab.execution.calibration.disk.forward import COARSE_IOS, Forward, Logs
+from blklab.execution.calibration.disk.fit import excess_scatter
+from blklab.execution.calibration.disk.forward import Forward, Logs
 from blklab.execution.calibration.disk.ground import LOOP_KIND, DiskFacts
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Row
-from blklab.execution.calibration.pattern_search import Floats, deviations, polished, searched
+from blklab.execution.calibration.pattern_search import Floats, half_widths, polished, searched
 from blklab.spec.machines import Machine
 
 NOT_COVERED = "whatever the machine's cost table does not describe, such as caches of the processors"
-
-
-PRIOR_DEVIATION = 0.5
+_PRIOR_DEVIATION = 0.5
 """Of the logarithm of each percentage: it is within a factor of 2.7 of the table's in 95 of 100."""
-MODEL_ERROR = 0.05
+_MODEL_ERROR = 0.05
 """Relative error of a rate that the model is allowed, in addition to that of the measurement."""
 _LEAST, _MOST = 1, 10_000
 """Percentages that the device kind takes."""
@@ -66,16 +64,16 @@ def fitted_loop(forward: Forward, found: Mapping[Row, Observation], loads: Seque
     ]
     keys = _keys(directions)
     measured = np.array([found[load, "iops"].log for load in loads])
-    errors = np.array([math.hypot(found[load, "iops"].error, MODEL_ERROR) for load in loads])
+    errors = np.array([math.hypot(found[load, "iops"].error, _MODEL_ERROR) for load in loads])
 
     def residuals(logs: Floats) -> Floats:
         device = _device(forward.facts, _percentages(keys, logs))
-        predicted = forward.on_devices(dict.fromkeys(loads, device), ios=COARSE_IOS)
+        predicted = forward.on_devices(dict.fromkeys(loads, device))
         misfit = (np.array([predicted[load]["iops"] for load in loads]) - measured) / errors
-        return np.concatenate([logs / PRIOR_DEVIATION, misfit])
+        return np.concatenate([logs / _PRIOR_DEVIATION, misfit])
 
-    logs = polished(residuals, searched(lambda logs: float(np.sum(residuals(logs) ** 2)), len(keys)))
-    half = TWO_SIDED * deviations(residuals, logs)
+    logs = polished(residuals, searched(residuals, len(keys)))
+    half = half_widths(residuals, logs)
     ends = zip(
         _percentages(keys, logs - half).values(), _percentages(keys, logs + half).values(), strict=True
     )
