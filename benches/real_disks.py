@@ -3,11 +3,12 @@
 
     python benches/real_disks.py my-disk.toml TARGET --rounds 6
 
-TARGET is the one that the profile was calibrated on. The loads are those that no figure was fitted to. In
-each round all run in random order, each between two runs of its reference, 4 KiB I/Os at depth 8 of its
-direction (for a mixture one of reads and one of writes). What the reference lost or gained since calibration
-is taken out of the load's rate. Printed: the error of the profile for each load, raw and so corrected, and
-the drift itself.
+TARGET is the one that the profile was calibrated on. The loads are those that no figure was fitted to. Each
+round runs them once and ten references twice, all in random order. The references are five loads of reads and
+five of writes that calibration has measured. The median of what those of a direction lost or gained since
+then is the drift, which is taken out of the rates of that direction's loads (of mixtures, the mean of both).
+One reference alone does not tell it: single rates differ by tens of percent from run to run on some disks.
+Printed: the error of the profile for each load, raw and so corrected, and the drift itself.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import random
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import median, pstdev
+from statistics import fmean, median, pstdev
 from typing import Any
 
 if sys.version_info >= (3, 11):
@@ -29,17 +30,21 @@ else:
 
 from blklab.execution.calibration.disk.document import mean_log
 from blklab.execution.calibration.disk.ground import SessionGround, opened_ground
-from blklab.execution.calibration.disk.loads import HOLDOUTS, REFERENCE, DiskLoad
+from blklab.execution.calibration.disk.loads import HOLDOUTS, Direction, DiskLoad
 from blklab.execution.fidelity.measured import percentile
 from blklab.spec.machines import load_machine
 from blklab.spec.targets import parse_target
 
-WRITE_REFERENCE = DiskLoad("write", 4, 8)
-REFERENCES: Mapping[str, Sequence[DiskLoad]] = {
-    "read": [REFERENCE],
-    "write": [WRITE_REFERENCE],
-    "mixed": [REFERENCE, WRITE_REFERENCE],
+_SIZES = ((4, 1), (4, 8), (4, 64), (16, 1), (64, 8))
+"""Blocks of the references in KiB, and depth."""
+DIRECTIONS: Mapping[str, Sequence[Direction]] = {
+    "read": ["read"],
+    "write": ["write"],
+    "mixed": ["read", "write"],
 }
+"""Of the references, by a load's direction."""
+REPETITIONS = 2
+"""Runs of each reference in a round."""
 
 
 def main() -> int:
@@ -56,51 +61,65 @@ def main() -> int:
     made = tomllib.loads(arguments.profile.read_text(encoding="utf-8"))["calibration"]
     known = {load["load"]: load for load in made["loads"]}
     loads = [load for load in HOLDOUTS if load.name in known]
+    references = [
+        load
+        for direction in DIRECTIONS["mixed"]
+        for load in (DiskLoad(direction, block_kib, depth) for block_kib, depth in _SIZES)
+        if load.name in known
+    ]
     with opened_ground(
         parse_target(arguments.target),
         seed=arguments.seed,
         machine=load_machine(made["machine"]),
         file_bytes=None if arguments.file_mib is None else arguments.file_mib << 20,
     ) as ground:
-        ground.prepare([*loads, *REFERENCES["mixed"]], lambda _line: None)
+        ground.prepare([*loads, *references], lambda _line: None)
         drawn = random.Random(arguments.seed)  # noqa: S311 - an order, no secret
+        of_round = [*loads, *REPETITIONS * references]
         rounds = [
-            _round(ground, drawn.sample(loads, len(loads)), 1000 * arguments.runtime_ms)
+            _round(ground, drawn.sample(of_round, len(of_round)), 1000 * arguments.runtime_ms)
             for _ in range(arguments.rounds)
         ]
     if arguments.json:
         arguments.json.write_text(json.dumps(rounds))
-    _report(rounds, loads, known)
+    _report(rounds, loads, references, known)
     return 0
 
 
-def _round(ground: SessionGround, loads: Sequence[DiskLoad], runtime_us: int) -> dict[str, Any]:
-    """Rates of each load and of its reference before and after it."""
-
-    def run(load: DiskLoad) -> float:
-        return ground.measure(load, number=0, runtime_us=runtime_us).iops
-
-    found: dict[str, Any] = {}
+def _round(ground: SessionGround, loads: Sequence[DiskLoad], runtime_us: int) -> dict[str, list[float]]:
+    """Rates of each load, I/Os a second."""
+    found: dict[str, list[float]] = {}
     for load in loads:
-        references = REFERENCES[load.direction]
-        before = [run(one) for one in references]
-        iops = run(load)
-        found[load.name] = {"iops": iops, "before": before, "after": [run(one) for one in references]}
+        found.setdefault(load.name, []).append(ground.measure(load, number=0, runtime_us=runtime_us).iops)
     return found
 
 
-def _report(rounds: Sequence[Mapping[str, Any]], loads: Sequence[DiskLoad], known: Mapping[str, Any]) -> None:
-    raw_errors, errors, changes = [], [], []
+def _change(
+    rates: Mapping[str, list[float]], references: Sequence[DiskLoad], known: Mapping[str, Any]
+) -> float:
+    """The logarithm of what a round's references do of what they did in calibration."""
+    return median(math.log(mean_log(rates[one.name]) / known[one.name]["iops"]) for one in references)
+
+
+def _report(
+    rounds: Sequence[Mapping[str, list[float]]],
+    loads: Sequence[DiskLoad],
+    references: Sequence[DiskLoad],
+    known: Mapping[str, Any],
+) -> None:
+    raw_errors, errors = [], []
+    of_direction = {
+        direction: [
+            _change(rates, [one for one in references if one.direction == direction], known)
+            for rates in rounds
+        ]
+        for direction in {one.direction for one in references}
+    }
     for load in loads:
-        then = [known[one.name]["iops"] for one in REFERENCES[load.direction]]
         predicted = math.log(known[load.name]["predicted_iops"])
-        raw, corrected = [], []
-        for one in (found[load.name] for found in rounds):
-            now = [mean_log(pair) for pair in zip(one["before"], one["after"], strict=True)]
-            change = math.log(mean_log(now) / mean_log(then))
-            changes.append(change)
-            raw.append(math.log(one["iops"]))
-            corrected.append(math.log(one["iops"]) - change)
+        raw = [math.log(mean_log(rates[load.name])) for rates in rounds]
+        drift = zip(*(of_direction[direction] for direction in DIRECTIONS[load.direction]), strict=True)
+        corrected = [log - fmean(changes) for log, changes in zip(raw, drift, strict=True)]
         raw_errors.append(abs(predicted - median(raw)))
         errors.append(abs(predicted - median(corrected)))
         off = math.expm1(predicted - median(corrected))
@@ -113,11 +132,12 @@ def _report(rounds: Sequence[Mapping[str, Any]], loads: Sequence[DiskLoad], know
             f"errors of rates, {name}: median {100 * median(found):.1f} %,"
             f" 95th percentile {100 * percentile(sorted(found), 0.95):.1f} %\n"
         )
-    sys.stdout.write(
-        f"drift: the references since calibration {100 * math.expm1(median(changes)):+.1f} %,"
-        f" standard deviation {100 * pstdev(changes):.1f} %, from {100 * math.expm1(min(changes)):+.0f}"
-        f" to {100 * math.expm1(max(changes)):+.0f} %\n"
-    )
+    for direction, changes in sorted(of_direction.items()):
+        sys.stdout.write(
+            f"drift of {direction}s since calibration: {100 * math.expm1(median(changes)):+.1f} %,"
+            f" standard deviation of rounds {100 * pstdev(changes):.1f} %, from"
+            f" {100 * math.expm1(min(changes)):+.0f} to {100 * math.expm1(max(changes)):+.0f} %\n"
+        )
 
 
 if __name__ == "__main__":
