@@ -35,9 +35,9 @@ from blklab.execution.fidelity.measured import percentile
 from blklab.spec.machines import load_machine
 from blklab.spec.targets import parse_target
 
-_SIZES = ((4, 1), (4, 8), (4, 64), (16, 1), (64, 8))
+REFERENCE_SIZES = ((4, 1), (4, 8), (4, 64), (16, 1), (64, 8))
 """Blocks of the references in KiB, and depth."""
-DIRECTIONS: Mapping[str, Sequence[Direction]] = {
+DIRECTIONS: Mapping[Direction, Sequence[Direction]] = {
     "read": ["read"],
     "write": ["write"],
     "mixed": ["read", "write"],
@@ -61,12 +61,11 @@ def main() -> int:
     made = tomllib.loads(arguments.profile.read_text(encoding="utf-8"))["calibration"]
     known = {load["load"]: load for load in made["loads"]}
     loads = [load for load in HOLDOUTS if load.name in known]
-    references = [
-        load
-        for direction in DIRECTIONS["mixed"]
-        for load in (DiskLoad(direction, block_kib, depth) for block_kib, depth in _SIZES)
-        if load.name in known
-    ]
+    references = [DiskLoad(way, kib, depth) for way in DIRECTIONS["mixed"] for kib, depth in REFERENCE_SIZES]
+    references = [load for load in references if load.name in known]
+    needed = {way for load in loads for way in DIRECTIONS[load.direction]}
+    if needed - {load.direction for load in references}:
+        parser.error(f"{arguments.profile}: its calibration did not measure the references")
     with opened_ground(
         parse_target(arguments.target),
         seed=arguments.seed,
@@ -108,13 +107,10 @@ def _report(
     known: Mapping[str, Any],
 ) -> None:
     raw_errors, errors = [], []
-    of_direction = {
-        direction: [
-            _change(rates, [one for one in references if one.direction == direction], known)
-            for rates in rounds
-        ]
-        for direction in {one.direction for one in references}
-    }
+    of_direction = {}
+    for direction in DIRECTIONS["mixed"]:
+        if alike := [one for one in references if one.direction == direction]:
+            of_direction[direction] = [_change(rates, alike, known) for rates in rounds]
     for load in loads:
         predicted = math.log(known[load.name]["predicted_iops"])
         raw = [math.log(mean_log(rates[load.name])) for rates in rounds]
@@ -132,7 +128,7 @@ def _report(
             f"errors of rates, {name}: median {100 * median(found):.1f} %,"
             f" 95th percentile {100 * percentile(sorted(found), 0.95):.1f} %\n"
         )
-    for direction, changes in sorted(of_direction.items()):
+    for direction, changes in of_direction.items():
         sys.stdout.write(
             f"drift of {direction}s since calibration: {100 * math.expm1(median(changes)):+.1f} %,"
             f" standard deviation of rounds {100 * pstdev(changes):.1f} %, from"
