@@ -7,7 +7,8 @@
 //! * Then one of `parallel` servers takes the command for its latency, a median with a lognormal spread.
 //!   It goes to the first server that is free, or to one drawn at random, as data lie on the dies of flash.
 //! * Or a thread of the host takes commands in batches, as hypervisors do: a command wakes it, and after the
-//!   latency it takes all that have come, each for its time on the link.
+//!   latency it takes all that have come, or at most `batch_size`, each for its time on the link. Of a
+//!   batch with reads and writes the longer latency counts, or the sum.
 //! * A write ends only when the write buffer has room for it. The buffer empties at a rate of its own; one with
 //!   a cache of fast cells behind it counts as a larger one. Neither link nor servers wait for it, nor do reads.
 //! * A flush begins when the writes before it have ended.
@@ -29,6 +30,7 @@ pub const SUMMARY: &str =
 
 const S: u64 = 1_000_000_000;
 const PLACEMENTS: &[&str] = &["any", "random", "batch"];
+const MIXED_LATENCIES: &[&str] = &["longer", "sum"];
 
 pub const PARAMETERS: &[Param] = &[
     Param::new("capacity", Unit::Bytes, 64 << 30, (1 << 20, 1 << 56), "size"),
@@ -60,6 +62,19 @@ pub const PARAMETERS: &[Param] = &[
         PLACEMENTS,
         0,
         "the server of a command: any that is free, one drawn at random, or one for all in batches",
+    ),
+    Param::new(
+        "batch_size",
+        Unit::Count,
+        0,
+        (0, 65_536),
+        "commands in a batch at most; 0: all that have come",
+    ),
+    Param::choice(
+        "mixed_latency",
+        MIXED_LATENCIES,
+        0,
+        "the latency of a batch with reads and writes: the longer of the two, or their sum",
     ),
     Param::new("read_command", Unit::Nanoseconds, 0, (0, S), "time of the link for each read"),
     Param::new("write_command", Unit::Nanoseconds, 0, (0, S), "time of the link for each write"),
@@ -206,7 +221,8 @@ impl VirtualDisk {
             },
             flush_ns: get("flush"),
             servers: Servers::new(get("parallel") as usize, values.word("placement")),
-            batches: (values.word("placement") == "batch").then(Batches::default),
+            batches: (values.word("placement") == "batch")
+                .then(|| Batches::new(get("batch_size") as u32, values.word("mixed_latency"))),
             link_free_ns: [0; 2],
             full_duplex: values.flag("full_duplex"),
             ios: TokenBucket::new(get("io_limit"), get("io_burst")),
@@ -237,7 +253,7 @@ impl VirtualDisk {
         let transfer_ns = u128::from(bytes) * u128::from(S) / u128::from(service.rate);
         let link_ns = service.command_ns + transfer_ns as u64;
         let mut done_ns = if let Some(batches) = &mut self.batches {
-            batches.serve(admitted_ns, link_ns, || service.draw_ns(&mut self.stream))
+            batches.serve(admitted_ns, link_ns, writes, || service.draw_ns(&mut self.stream))
         } else {
             let link_free_ns = &mut self.link_free_ns[usize::from(writes && self.full_duplex)];
             *link_free_ns = (*link_free_ns).max(admitted_ns) + link_ns;
@@ -318,10 +334,16 @@ impl Servers {
     }
 }
 
-/// A thread of the host that a command wakes. After a latency it takes all commands that have come, one after
-/// the other; those that come later wait until it is done with these.
-#[derive(Clone, Debug, Default)]
+/// A thread of the host that a command wakes. After a latency it takes the commands that have come, one after
+/// the other; those that come later, or are too many, wait until it is done with these.
+#[derive(Clone, Debug)]
 struct Batches {
+    most_commands: u32,
+    adds_latencies: bool,
+    /// In the last batch.
+    commands: u32,
+    /// Of reads and of writes in the last batch; none of those that it lacks.
+    latencies_ns: [Option<u64>; 2],
     /// Until then commands join the last batch.
     open_until_ns: u64,
     /// The end of the last batch, as far as it is known.
@@ -329,12 +351,44 @@ struct Batches {
 }
 
 impl Batches {
-    /// The end of a command that comes at a moment and takes some time of its own; commands come in order.
-    fn serve(&mut self, moment_ns: u64, own_ns: u64, latency_ns: impl FnOnce() -> u64) -> u64 {
-        if self.end_ns == 0 || moment_ns > self.open_until_ns {
-            self.open_until_ns = self.end_ns.max(moment_ns) + latency_ns();
-            self.end_ns = self.open_until_ns;
+    /// Batches of so many commands at most; 0: of all that have come.
+    fn new(size: u32, mixed_latency: &str) -> Self {
+        let most_commands = if size == 0 { u32::MAX } else { size };
+        Self {
+            most_commands,
+            adds_latencies: mixed_latency == "sum",
+            commands: 0,
+            latencies_ns: [None; 2],
+            open_until_ns: 0,
+            end_ns: 0,
         }
+    }
+
+    /// The end of a command that comes at a moment and takes some time of its own; commands come in order.
+    fn serve(
+        &mut self,
+        moment_ns: u64,
+        own_ns: u64,
+        writes: bool,
+        latency_ns: impl FnOnce() -> u64,
+    ) -> u64 {
+        let direction = usize::from(writes);
+        let misses_last = moment_ns > self.open_until_ns || self.commands == self.most_commands;
+        if self.end_ns == 0 || misses_last {
+            let latency_ns = latency_ns();
+            self.open_until_ns = self.end_ns.max(moment_ns) + latency_ns;
+            self.end_ns = self.open_until_ns;
+            self.commands = 0;
+            self.latencies_ns = [None; 2];
+            self.latencies_ns[direction] = Some(latency_ns);
+        } else if self.latencies_ns[direction].is_none() {
+            let latency_ns = latency_ns();
+            let other_ns = self.latencies_ns[1 - direction].unwrap_or(0);
+            let counted_ns = if self.adds_latencies { 0 } else { other_ns };
+            self.end_ns += latency_ns.saturating_sub(counted_ns);
+            self.latencies_ns[direction] = Some(latency_ns);
+        }
+        self.commands += 1;
         self.end_ns += own_ns;
         self.end_ns
     }
@@ -431,6 +485,41 @@ mod tests {
         runner.advance(u64::MAX / 2, &mut done);
         let ends_us: Vec<u64> = done.iter().map(|(end_ns, _)| end_ns / 1000).collect();
         assert_eq!(ends_us, [60, 70, 130, 140]);
+    }
+
+    #[test]
+    fn a_batch_holds_so_many_commands_at_most() {
+        let disk = [
+            ("read_latency", "50us"),
+            ("read_command", "10us"),
+            ("read_rate", "1t"),
+            ("placement", "batch"),
+            ("batch_size", "2"),
+        ];
+        let ends_us: Vec<u64> =
+            ends_ns(&disk, &[(Read, 4); 5]).iter().map(|end_ns| end_ns / 1000).collect();
+        assert_eq!(ends_us, [60, 70, 130, 140, 200]);
+    }
+
+    #[test]
+    fn of_a_batch_with_reads_and_writes_the_longer_latency_counts_or_the_sum() {
+        let disk = |mixed_latency| {
+            [
+                ("read_latency", "50us"),
+                ("write_latency", "70us"),
+                ("read_rate", "1t"),
+                ("write_rate", "1t"),
+                ("placement", "batch"),
+                ("mixed_latency", mixed_latency),
+            ]
+        };
+        let ends_us = |mixed_latency, commands: &[(Operation, u32)]| -> Vec<u64> {
+            ends_ns(&disk(mixed_latency), commands).iter().map(|end_ns| end_ns / 1000).collect()
+        };
+        let read_first = [(Read, 4), (Read, 4), (Write, 4), (Read, 4)];
+        assert_eq!(ends_us("longer", &read_first), [50, 50, 70, 70]);
+        assert_eq!(ends_us("sum", &read_first), [50, 50, 120, 120]);
+        assert_eq!(ends_us("longer", &[(Write, 4), (Read, 4)]), [70, 70]);
     }
 
     #[test]
