@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,14 +125,18 @@ def test_parts_of_the_table_are_found() -> None:
         }
         fit = fitted_loop(forward, measured, loads)
         of_reads = fitted_loop(forward, measured, [load for load in loads if load.reads_only])
-        (real,), (fitted,), (unfitted,) = (
+        single: Row = (DiskLoad("read", 4, 1), "iops")
+        odd = measured | {single: replace(measured[single], log=measured[single].log + 1)}
+        with_odd = fitted_loop(forward, odd, loads)
+        (real,), (fitted,), (despite_odd,), (unfitted,) = (
             forward.on_devices({other: device}).values()
-            for device in (true, fit.device(ground.facts), TABLES)
+            for device in (true, fit.device(ground.facts), with_odd.device(ground.facts), TABLES)
         )
     for key, value in TRUE.items():
         low, high = fit.intervals[key]
         assert low <= value <= high
     assert abs(fitted["iops"] - real["iops"]) < 0.03
+    assert abs(despite_odd["iops"] - real["iops"]) < 0.06
     assert abs(unfitted["iops"] - real["iops"]) > 0.1
     assert of_reads.percentages.keys() == {"read_command_percent", "read_copy_percent"}
 

@@ -20,6 +20,7 @@ from blklab.execution.calibration.disk.forward import Forward, Logs
 from blklab.execution.calibration.disk.ground import LOOP_KIND, DiskFacts
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.disk.search import tolerated
 from blklab.execution.calibration.pattern_search import Floats, half_widths, polished, searched
 from blklab.spec.machines import Machine
 
@@ -70,7 +71,7 @@ def fitted_loop(forward: Forward, found: Mapping[Row, Observation], loads: Seque
         device = _device(forward.facts, _percentages(keys, logs))
         predicted = forward.on_devices(dict.fromkeys(loads, device))
         misfit = (np.array([predicted[load]["iops"] for load in loads]) - measured) / errors
-        return np.concatenate([logs / _PRIOR_DEVIATION, misfit])
+        return np.concatenate([logs / _PRIOR_DEVIATION, tolerated(misfit)])
 
     logs = polished(residuals, searched(residuals, len(keys)))
     half = half_widths(residuals, logs)

@@ -102,8 +102,7 @@ class Problem:
 
     def cost(self, vector: Floats) -> float:
         """The sum that `solved` minimises."""
-        squares = (self.residuals(vector) / _TOLERATED_RESIDUAL) ** 2
-        return float(_TOLERATED_RESIDUAL**2 * np.sum(np.sqrt(1 + squares) - 1))
+        return float(np.sum(tolerated(self.residuals(vector)) ** 2) / 2)
 
     def jacobian(self, vector: Floats) -> Floats:
         """The derivative of the residuals."""
@@ -127,6 +126,13 @@ class Problem:
             max_nfev=calls,
         )
         return found.x, float(found.cost)
+
+
+def tolerated(residuals: Floats) -> Floats:
+    """Residuals of which large ones count less: their squares are twice SciPy's loss ``soft_l1``."""
+    squares = (residuals / _TOLERATED_RESIDUAL) ** 2
+    counted: Floats = _TOLERATED_RESIDUAL * np.sqrt(2 * (np.sqrt(1 + squares) - 1))
+    return np.copysign(counted, residuals)
 
 
 def best_traded(problem: Problem, disk: VirtualDisk) -> VirtualDisk:
