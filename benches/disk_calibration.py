@@ -40,7 +40,7 @@ from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
 
 _ALSO = "also"
-WORDS = ("placement", "full_duplex", "read_ahead")
+WORDS = ("placement", "full_duplex", "mixed_latency", "read_ahead")
 UNIT_OF_ONES_OWN = {
     *("seek_far_from", "cylinders", "seek_near", "seek_near_root", "seek_far", "seek_far_slope"),
     *("spare_permille", "erase"),
@@ -84,9 +84,11 @@ def within(found: DiskCalibration, truth: Truth) -> dict[str, bool]:
     """For each figure with an interval, whether it holds the truth; for each choice, whether it is right."""
     states = {}
     for figure in [*found.figures, *found.derived]:
-        true = truth.get(figure.key)
+        true: str | float | None = truth.get(figure.key)
         if true is None or figure.key in UNIT_OF_ONES_OWN:
             continue
+        if figure.key == "batch_size" and true == 0:
+            true = math.inf  # all that wait
         if figure.key == "placement" and truth["parallel"] == 1 and true != "batch":
             continue  # one server is any server
         if figure.how == UNDECIDED:

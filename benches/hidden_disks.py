@@ -62,7 +62,8 @@ def batched_disk(draw: random.Random) -> Truth:
         "write_rate": round(_between(draw, 5e8, 5e9)),
         "parallel": 1,
         "placement": "batch",
-        "full_duplex": 0,
+        "batch_size": draw.choice((0, 4, 8, 16, 32)),
+        "mixed_latency": draw.choice(("longer", "sum")),
     }
 
 

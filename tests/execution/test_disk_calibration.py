@@ -123,12 +123,23 @@ def test_batches_of_a_host_are_found(tmp_path: Path) -> None:
         "read_latency": 50_000, "read_command": 10_000, "read_rate": 1_300_000_000,
         "write_latency": 60_000, "write_command": 18_000, "write_rate": 3_000_000_000,
         "read_spread": 200, "write_spread": 200, "placement": "batch", "queue_depth": 32,
+        "batch_size": 8, "mixed_latency": "sum",
     }  # fmt: skip
     target = "sim:virtual," + ",".join(f"{key}={value}" for key, value in figures.items())
     found = calibration_of(target, tmp_path / "disk.toml", SHORT_NS)
     by_key = {figure.key: figure for figure in found.figures}
     assert by_key["placement"].value == "batch"
-    assert by_key["parallel"].how == "one thread takes all that wait"
+    assert by_key["parallel"].how == "one thread serves all in batches"
+    assert by_key["mixed_latency"].value == "sum"
+    size = by_key["batch_size"]
+    assert size.value == pytest.approx(8, abs=1)
+    assert size.low is not None
+    assert size.high is not None
+    assert size.low <= 8 <= size.high
+    path = tmp_path / "batches.toml"
+    path.write_text(profile_text(found, name="batches"))
+    assert tomllib.loads(path.read_text())["mixed_latency"] == "sum"
+    assert load_profile(str(path)).kind == "virtual"
     assert float(by_key["read_latency"].value) == pytest.approx(50_000, rel=0.1)
     assert float(by_key["read_command"].value) == pytest.approx(10_000, rel=0.1)
     assert found.errors()[0] < 0.03

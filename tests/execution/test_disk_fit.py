@@ -12,9 +12,9 @@ from blklab.execution.calibration.disk.forward import FINE_IOS, Forward, most_ra
 from blklab.execution.calibration.disk.ground import DiskFacts
 from blklab.execution.calibration.disk.loads import DiskLoad, fitted_loads
 from blklab.execution.calibration.disk.observations import Observation, Row, fitted_rows
-from blklab.execution.calibration.disk.parameters import Layout, Service, VirtualDisk
-from blklab.execution.calibration.disk.search import Problem, best_traded
-from blklab.execution.calibration.disk.start import link_units
+from blklab.execution.calibration.disk.parameters import MOST_PARALLEL, Layout, Service, VirtualDisk
+from blklab.execution.calibration.disk.search import Problem, best_traded, tolerated
+from blklab.execution.calibration.disk.start import likely_batch_size, link_units
 from blklab.linux.queue.hardware import HardwareQueues
 from blklab.simulator.request import model_target
 from blklab.spec.machines import load_machine
@@ -128,3 +128,19 @@ def test_no_time_is_beyond_what_a_profile_can_have(found: dict[Row, Observation]
     bounded = layout.disk(np.clip(vector, low, high), TRUTH)
     target = model_target(f"virtual,read_latency={bounded.parameters()['read_latency']}")
     assert device_facts(target, load_profile(target.device))["device"]["capacity_bytes"]
+
+
+@pytest.mark.parametrize("size", [8, 32, MOST_PARALLEL])
+def test_a_batch_is_as_large_as_the_depth_from_which_rates_stay(size: int) -> None:
+    def curve(latency_ns: float, each_ns: float) -> dict[int, float]:
+        commands = {depth: min(depth, size) for depth in (1, 2, 4, 8, 16, 32, 64, 128)}
+        return {depth: 1e9 * held / (latency_ns + each_ns * held) for depth, held in commands.items()}
+
+    assert likely_batch_size([curve(55_000, 6_000), curve(60_000, 28_000)]) == size
+
+
+def test_large_residuals_count_less() -> None:
+    small, large, negative = tolerated(np.array([0.1, 30.0, -30.0])).tolist()
+    assert small == pytest.approx(0.1, rel=0.01)
+    assert 3 < large < 15
+    assert negative == -large

@@ -230,7 +230,7 @@ def _how_else(fit: Fit, key: str) -> str:
         return UNDECIDED
     if key == "placement":
         return "fits better than the other"
-    if key == "full_duplex":
+    if key in {"full_duplex", "mixed_latency"}:
         return "fits better than the other" if fit.layout.writes else "not measured"
     if key == "flush":
         return "the kernel sends no flushes" if fit.layout.writes else "not measured"
@@ -255,9 +255,10 @@ def _intervals(fit: Fit) -> dict[str, tuple[int | None, int | None, str]]:
         if "." in name:
             key = f"{name.split('.')[0]}_{key}"
         if name == "parallel":
-            low, high = fit.parallel_interval
-            batches = (None, None, "one thread takes all that wait")
-            found[key] = batches if fit.disk.in_batches else (low, high, "fitted")
+            if fit.disk.in_batches:
+                found[key] = (None, None, "one thread serves all in batches")
+                key = "batch_size"
+            found[key] = (*fit.parallel_interval, "fitted")
         elif deviation > _UNIDENTIFIED * prior:
             found[key] = (None, None, "not identified by the loads")
         elif layout.is_log(name):

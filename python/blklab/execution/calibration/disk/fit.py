@@ -109,12 +109,18 @@ def fitted(
                 best_traded(problem(disk, one_way, _FIRST_MODEL_ERROR, COARSE_IOS), disk) for disk in kept
             ]
         best = starts[0]
-        if writes and not best.in_batches:
-            ways = [replace(best, full_duplex=both) for both in (True, False)]
-            misfits = [_misfit(problem(way, rows, _FIRST_MODEL_ERROR, COARSE_IOS)) for way in ways]
-            best = ways[misfits.index(min(misfits))]
-            if abs(misfits[0] - misfits[1]) < _CERTAIN_MISFIT:
-                undecided.add("full_duplex")
+        if writes:
+            # Mixtures of reads and writes tell placements apart too.
+            pairs = [tuple(start.of_mixtures(chosen) for chosen in (True, False)) for start in starts]
+            misfits = {
+                disk: _misfit(problem(disk, rows, _FIRST_MODEL_ERROR, COARSE_IOS))
+                for pair in pairs
+                for disk in pair
+            }
+            best = min(misfits, key=misfits.__getitem__)
+            (pair,) = [pair for pair in pairs if best in pair]
+            if abs(misfits[pair[0]] - misfits[pair[1]]) < _CERTAIN_MISFIT:
+                undecided.add(best.choice_of_mixtures)
     for _ in range(_MOST_PLACEMENTS):
         model_error = _FIRST_MODEL_ERROR
         best = best_traded(problem(best, rows, model_error, FINE_IOS), best)
@@ -139,7 +145,7 @@ def _misfit(problem: Problem) -> float:
 
 
 def _with_whole_servers(disk: VirtualDisk) -> VirtualDisk:
-    return replace(disk, parallel=1.0 if disk.in_batches else float(max(1, round(disk.parallel))))
+    return replace(disk, parallel=float(max(1, round(disk.parallel))))
 
 
 def _excess(problem: Problem, vector: Floats, found: Mapping[Row, Observation]) -> float:

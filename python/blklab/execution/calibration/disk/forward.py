@@ -24,7 +24,7 @@ FINE_IOS = 10_000
 COARSE_IOS = 3_000
 NEAREST_IOS = 2_000
 _INTERPOLATED_PARALLEL = 64
-"""Below it the number of servers is searched between whole numbers."""
+"""Below it the number of servers, or of commands in a batch, is searched between whole numbers."""
 _RAMP_DIVISOR = 8
 _LEAST_RUNTIME_US = 1000
 _LONGER, _MOST_LONGER = 32, 32**3
@@ -49,7 +49,7 @@ class Forward:
     ) -> Floats:
         """The logarithms of the rows' numbers."""
         whole = round(disk.parallel)
-        if disk.in_batches or disk.parallel >= _INTERPOLATED_PARALLEL or abs(disk.parallel - whole) < 1e-6:
+        if disk.parallel >= _INTERPOLATED_PARALLEL or abs(disk.parallel - whole) < 1e-6:
             return self._rows(disk, rows, seed=seed, ios=ios)
         low = int(disk.parallel)
         weight = np.log(disk.parallel / low) / np.log((low + 1) / low)
@@ -129,8 +129,7 @@ def most_rate(disk: VirtualDisk, load: DiskLoad) -> float:
     link_ns = min(service.command_ns + load.block_kib * service.kib_ns for service in services)
     # Two directions may use a link each.
     link_ns /= 1 if disk.in_batches else len(services)
-    most_at_once = load.depth if disk.in_batches else min(load.depth, disk.parallel)
-    server_ns = min(service.latency_ns for service in services) / most_at_once
+    server_ns = min(service.latency_ns for service in services) / min(load.depth, disk.parallel)
     return 1e9 / max(link_ns, server_ns)
 
 

@@ -64,14 +64,29 @@ class VirtualDisk:
     read: Service
     write: Service
     parallel: float
+    """Servers. In batches: the commands of one at most, `MOST_PARALLEL` for all that wait."""
     placement: Placement
     full_duplex: bool
+    """Whether reads and writes have a link each."""
     flush_ns: float
+    adds_latencies: bool = False
+    """Whether a batch with reads and writes takes both latencies, not only the longer."""
 
     @property
     def in_batches(self) -> bool:
-        """Whether a thread of the host takes commands in batches, so that it has no servers."""
+        """Whether a thread of the host takes commands in batches, in place of servers."""
         return self.placement == "batch"
+
+    @property
+    def choice_of_mixtures(self) -> str:
+        """The key that says what reads and writes share, which only mixtures of them tell."""
+        return "mixed_latency" if self.in_batches else "full_duplex"
+
+    def of_mixtures(self, chosen: bool) -> VirtualDisk:
+        """The same disk with the one value of that key or the other."""
+        if self.in_batches:
+            return replace(self, adds_latencies=chosen)
+        return replace(self, full_duplex=chosen)
 
     def parameters(self, load: DiskLoad | None = None) -> dict[str, int | str]:
         """The profile's keys and values.
@@ -79,14 +94,19 @@ class VirtualDisk:
         Args:
             load: Leave out what does not affect this load; None for all.
         """
+        parallel = min(max(1, round(self.parallel)), MOST_PARALLEL)
         found: dict[str, int | str] = {
-            "parallel": 1 if self.in_batches else min(max(1, round(self.parallel)), MOST_PARALLEL),
+            "parallel": 1 if self.in_batches else parallel,
             "placement": self.placement,
         }
+        if self.in_batches:
+            found["batch_size"] = 0 if parallel == MOST_PARALLEL else parallel
         directions = ("read", "write") if load is None or load.direction == "mixed" else (load.direction,)
         for direction in directions:
             found |= self.service(direction).parameters(direction)
-        if len(directions) > 1 and not self.in_batches:
+        if len(directions) > 1 and self.in_batches:
+            found["mixed_latency"] = "sum" if self.adds_latencies else "longer"
+        elif len(directions) > 1:
             found["full_duplex"] = int(self.full_duplex)
         if load is None or load.syncs:
             found["flush"] = round(self.flush_ns)

@@ -134,9 +134,12 @@ def _derived_lines(calibration: DiskCalibration) -> list[str]:
 
 def _figure_line(figure: Figure) -> str:
     value = figure.value
-    written = _quoted(value) if isinstance(value, str) else str(value)
-    if _is_duration(figure.key) and value:
+    if isinstance(value, str):
+        written = _quoted(value)
+    elif _is_duration(figure.key) and value:
         written = f'"{value}ns"'
+    else:
+        written = str(value)
     return f"{figure.key} = {written}  # {shown_interval(figure)}"
 
 

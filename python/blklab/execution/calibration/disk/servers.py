@@ -1,4 +1,4 @@
-"""Numbers of servers that a disk may have, and ways in which commands may be placed on them.
+"""Numbers of servers that a disk may have, or of commands in a batch, and ways in which commands are placed.
 
 Below the right number queues form, above it they vanish, so a derivative says little: each number is tried,
 with the other figures following in a straight line. As many servers as there are commands, any of which may
@@ -54,18 +54,18 @@ def likely_servers(
         weighted: Derivatives of the rows by the vector's entries, in standard errors.
         certain: By so much a misfit must rise for a number to be ruled out.
     """
-    if problem.like.in_batches:
-        return Servers(1, 1, undecided=False, least=problem.start, largest=problem.start)
     trial = _Trial(problem, errors, information, weighted)
     own = problem.like.placement
     whole = round(math.exp(problem.start[trial.index]))
+    if problem.like.in_batches:
+        whole = min(whole, _in_flight(problem))
     low, high, tried = _walked(trial, whole, certain)
 
     def found(*, undecided: bool, better: VirtualDisk | None = None) -> Servers:
         vectors = np.array([problem.start, *tried])
         return Servers(low, high, undecided, vectors.min(axis=0), vectors.max(axis=0), better)
 
-    if whole == 1 and low == high == 1:
+    if problem.like.in_batches or (whole == 1 and low == high == 1):
         # A single server is any server.
         return found(undecided=False)
     other: Placement = "random" if own == "any" else "any"
@@ -88,13 +88,17 @@ def likely_servers(
 
 def _grid(problem: Problem, placement: Placement) -> list[int]:
     """Numbers of servers to try, up to one from which on more make no difference."""
-    in_flight = max(load.depth for load, _ in problem.rows)
-    in_flight = min(in_flight, problem.forward.facts.queues.depth)
+    in_flight = _in_flight(problem)
     most = in_flight if placement == "any" else min(MOST_PARALLEL, _MOST_SPARSE * in_flight)
     found = [1]
     while found[-1] < most:
         found.append(min(most, max(found[-1] + 1, round(found[-1] * _GRID_FACTOR))))
     return found
+
+
+def _in_flight(problem: Problem) -> int:
+    """The commands of the deepest load that the disk takes at once."""
+    return min(max(load.depth for load, _ in problem.rows), problem.forward.facts.queues.depth)
 
 
 def _walked(trial: _Trial, whole: int, certain: float) -> tuple[int, int | None, list[Floats]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from blklab.execution.calibration.disk.loads import SMALLEST_KIB, DiskLoad
+from blklab.execution.calibration.disk.loads import SMALLEST_KIB, Direction, DiskLoad
 from blklab.execution.calibration.disk.observations import Observation, Row
 from blklab.execution.calibration.disk.parameters import (
     MOST_PARALLEL,
@@ -24,12 +24,20 @@ _UNLIMITED = 0.85
 """Of the rate at which nothing queues: from here on the depth itself may be the limit."""
 _SMALL, _LARGE = 0.05, 0.9
 """Parts of the time of a saturated disk that the link may take for a command."""
+_BATCH_SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, MOST_PARALLEL)
+"""Commands in a batch at most."""
+
+Curve = Mapping[int, float]
+"""I/Os a second of the smallest I/Os, by depth."""
 
 
 def starting_disks(
     found: Mapping[Row, Observation], loads: Sequence[DiskLoad], *, writes: bool
 ) -> list[VirtualDisk]:
-    """Disks to begin with: limited by servers of either placement or by the link, or with batches."""
+    """Disks to begin with: limited by servers of either placement or by the link, or with batches.
+
+    Batches are of all that wait, or of the size that goes with the rates best.
+    """
     read = _service(found, loads, "read")
     write = _service(found, loads, "write") if writes else read
     flush_ns = _flush_ns(found, loads)
@@ -46,15 +54,18 @@ def starting_disks(
     """Servers at work."""
     limited = busy < _UNLIMITED * deepest
     placements: tuple[Placement, ...] = ("any", "random")
+    write_direction: Direction = "write" if writes else "read"
+    curves = {one: _small_rates(found, loads, one) for one in ("read", write_direction)}
     disks = [
         VirtualDisk(
-            read=_in_batches(read, found, loads, "read"),
-            write=_in_batches(write, found, loads, "write" if writes else "read"),
-            parallel=1.0,
+            read=_in_batches(read, curves["read"], size),
+            write=_in_batches(write, curves[write_direction], size),
+            parallel=float(size),
             placement="batch",
             full_duplex=False,
             flush_ns=flush_ns,
         )
+        for size in sorted({likely_batch_size(curves.values()), MOST_PARALLEL})
     ]
     for placement in placements:
         by_servers = max(1.0, busy) if limited else 4.0 * deepest
@@ -125,22 +136,40 @@ def _with_command(service: Service, command_ns: float) -> Service:
     )
 
 
-def _in_batches(
-    service: Service, found: Mapping[Row, Observation], loads: Sequence[DiskLoad], direction: str
-) -> Service:
-    """From small I/Os by depth: as many as are under way take a latency once, and a time each."""
-    small = [
-        load
+def _small_rates(
+    found: Mapping[Row, Observation], loads: Sequence[DiskLoad], direction: Direction
+) -> dict[int, float]:
+    return {
+        load.depth: math.exp(found[load, "iops"].log)
         for load in loads
         if load.direction == direction and load.block_kib == SMALLEST_KIB and not load.syncs
-    ]
-    depths = np.array([load.depth for load in small], dtype=float)
-    batch_ns = np.array([1e9 * load.depth / math.exp(found[load, "iops"].log) for load in small])
-    each_ns, latency_ns = np.polyfit(depths, batch_ns, 1, w=1 / batch_ns)
-    least_ns = float(np.min(batch_ns))
-    command_ns = min(max(float(each_ns) - SMALLEST_KIB * service.kib_ns, 0.0), 0.5 * least_ns)
+    }
+
+
+def _batch_times_ns(curve: Curve, size: int) -> tuple[float, float, float]:
+    """Of batches of so many commands at most: the time of each command, the latency, the squared errors."""
+    commands = np.minimum(np.array(list(curve), dtype=float), size)
+    batch_ns = 1e9 * commands / np.array(list(curve.values()))
+    each_ns, latency_ns = np.polyfit(commands, batch_ns, 1, w=1 / batch_ns)
+    errors = (latency_ns + each_ns * commands) / batch_ns - 1
+    return float(each_ns), float(latency_ns), float(errors @ errors)
+
+
+def likely_batch_size(curves: Iterable[Curve]) -> int:
+    """The size that goes with the rates best."""
+    known = list(curves)
+    deepest = max(max(curve) for curve in known)
+    sizes = [size for size in _BATCH_SIZES if size < deepest or size == MOST_PARALLEL]
+    return min(sizes, key=lambda size: sum(_batch_times_ns(curve, size)[2] for curve in known))
+
+
+def _in_batches(service: Service, curve: Curve, size: int) -> Service:
+    """A batch takes a latency once, and a time for each command."""
+    each_ns, latency_ns, _ = _batch_times_ns(curve, size)
+    least_ns = min(1e9 * min(depth, size) / rate for depth, rate in curve.items())
+    command_ns = min(max(each_ns - SMALLEST_KIB * service.kib_ns, 0.0), 0.5 * least_ns)
     return Service(
-        latency_ns=max(float(latency_ns) - _HOST_NS, 0.2 * least_ns),
+        latency_ns=max(latency_ns - _HOST_NS, 0.2 * least_ns),
         spread=service.spread,
         command_ns=command_ns,
         kib_ns=service.kib_ns,
