@@ -25,7 +25,7 @@ import blklab
 from blklab.backends import backend_for
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml_session import UmlSession
-from blklab.recordings.trace import NEVER, Trace, read_trace
+from blklab.recordings.trace import NEVER, Trace, operation_names, read_trace
 from blklab.simulator.timeline import READ, SECTOR_BYTES, WRITE, Timeline
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import parse_scheduler_choice
@@ -45,6 +45,8 @@ _FORK = 0
 
 Column = NDArray[Any]
 FIGURES = ("throughput", "mean", "p99")
+_DATA = [number for number, name in enumerate(operation_names()) if name in {"read", "write"}]
+"""Operations that count."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Figures:
 
     @staticmethod
     def of_recording(file: Path, *, of_replay: bool = False, main_tasks: bool = False) -> Figures:
-        """The figures of all data that a recording saw move, from queueing to completion.
+        """The figures of all data that a recording saw read or written, from queueing to completion.
 
         Of a replay only the tasks that replay count: they stand for all that was recorded, the start of the
         load included, and the start of the replay is its own. Main tasks have at least a tenth of the most
@@ -67,6 +69,8 @@ class Figures:
         trace = read_trace(file)
         ios = trace.ios
         whole = (ios["bytes"] > 0) & (ios["queued_ns"] != NEVER) & (ios["completed_ns"] != NEVER)
+        # Replays leave discards out.
+        whole &= np.isin(ios["operation"], _DATA)
         if of_replay:
             whole &= np.isin(ios["tid"], _children_of(trace, _REPLAYS))
         if main_tasks:
