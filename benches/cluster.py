@@ -3,7 +3,7 @@
 
 Beside it stands what a second processor is worth here without a cluster: on virtual machines less than twice.
 
-python benches/cluster.py [--pairs 5] [--simulations 40]
+python benches/cluster.py [--pairs 5] [--simulations 40] [--simulated-s 4]
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.targets import parse_target
 from blklab.spec.workloads import load_workload
+
+SIMULATED_S = 4
+"""Length of a simulated load."""
 
 
 @contextmanager
@@ -58,9 +61,11 @@ def _started(stack: ExitStack, folder: str, kind: str, *options: str) -> None:
     stack.callback(process.kill)
 
 
-def seconds(workers: Workers, simulations: int, *, threads: int | None = None) -> float:
+def seconds(
+    workers: Workers, simulations: int, *, simulated_s: int = SIMULATED_S, threads: int | None = None
+) -> float:
     """The time of so many simulations of a mixed load."""
-    options = SessionOptions(run_id="benchmark", workers=workers, runtime_ns=4_000_000_000)
+    options = SessionOptions(run_id="benchmark", workers=workers, runtime_ns=simulated_s * 1_000_000_000)
     choice = SchedulerChoice(name="bfq", label="bfq")
     workload = load_workload("mixed-70-30")
     cells = [
@@ -93,13 +98,15 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--pairs", type=int, default=5)
     arguments.add_argument("--simulations", type=int, default=40)
+    arguments.add_argument("--simulated-s", type=int, default=SIMULATED_S)
     given = arguments.parse_args()
+    measured = partial(seconds, simulations=given.simulations, simulated_s=given.simulated_s)
     workers, threads = [], []
     with cluster(1) as one, cluster(2) as two:
         for _ in range(given.pairs):
-            by_one, by_two = seconds(one, given.simulations), seconds(two, given.simulations)
+            by_one, by_two = measured(one), measured(two)
             workers.append(by_one / by_two)
-            here = [seconds(THIS_MACHINE, given.simulations, threads=number) for number in (1, 2)]
+            here = [measured(THIS_MACHINE, threads=number) for number in (1, 2)]
             threads.append(here[0] / here[1])
             sys.stdout.write(
                 f"one worker {by_one:.2f} s, two {by_two:.2f} s: {workers[-1]:.2f} times; "
