@@ -342,7 +342,7 @@ struct Batches {
     adds_latencies: bool,
     /// In the last batch.
     commands: u32,
-    /// Of reads and of writes in the last batch; none of those that it lacks.
+    /// Of reads and of writes in the last batch; `None` for a direction that it lacks.
     latencies_ns: [Option<u64>; 2],
     /// Until then commands join the last batch.
     open_until_ns: u64,
@@ -447,6 +447,18 @@ mod tests {
         done.into_iter().map(|(time_ns, _)| time_ns).collect()
     }
 
+    fn ends_us(parameters: &[(&str, &str)], commands: &[(Operation, u32)]) -> Vec<u64> {
+        ends_ns(parameters, commands).iter().map(|end_ns| end_ns / 1000).collect()
+    }
+
+    /// A disk whose host takes commands in batches.
+    const IN_BATCHES: [(&str, &str); 4] = [
+        ("read_latency", "50us"),
+        ("read_command", "10us"),
+        ("read_rate", "1t"),
+        ("placement", "batch"),
+    ];
+
     #[test]
     fn a_command_takes_its_time_on_the_link_and_in_a_server() {
         let disk =
@@ -458,23 +470,13 @@ mod tests {
     #[test]
     fn servers_limit_commands_under_way() {
         let disk = [("read_latency", "100us"), ("read_rate", "1t"), ("parallel", "2")];
-        let ends_us: Vec<u64> =
-            ends_ns(&disk, &[(Read, 4); 4]).iter().map(|end_ns| end_ns / 1000).collect();
-        assert_eq!(ends_us, [100, 100, 200, 200]);
+        assert_eq!(ends_us(&disk, &[(Read, 4); 4]), [100, 100, 200, 200]);
     }
 
     #[test]
     fn commands_that_wait_for_the_host_are_a_batch_with_one_latency() {
-        let disk = [
-            ("read_latency", "50us"),
-            ("read_command", "10us"),
-            ("read_rate", "1t"),
-            ("placement", "batch"),
-        ];
-        let ends_us: Vec<u64> =
-            ends_ns(&disk, &[(Read, 4); 3]).iter().map(|end_ns| end_ns / 1000).collect();
-        assert_eq!(ends_us, [60, 70, 80]);
-        let mut runner = Runner::new(build("virtual", &disk, "test", 1).unwrap());
+        assert_eq!(ends_us(&IN_BATCHES, &[(Read, 4); 3]), [60, 70, 80]);
+        let mut runner = Runner::new(build("virtual", &IN_BATCHES, "test", 1).unwrap());
         let mut done = Vec::new();
         // The second still joins the first, the others have missed it.
         for (id, moment_us) in [(0, 0), (1, 49), (2, 52), (3, 100)] {
@@ -489,37 +491,21 @@ mod tests {
 
     #[test]
     fn a_batch_holds_so_many_commands_at_most() {
-        let disk = [
-            ("read_latency", "50us"),
-            ("read_command", "10us"),
-            ("read_rate", "1t"),
-            ("placement", "batch"),
-            ("batch_size", "2"),
-        ];
-        let ends_us: Vec<u64> =
-            ends_ns(&disk, &[(Read, 4); 5]).iter().map(|end_ns| end_ns / 1000).collect();
-        assert_eq!(ends_us, [60, 70, 130, 140, 200]);
+        let disk = [&IN_BATCHES[..], &[("batch_size", "2")]].concat();
+        assert_eq!(ends_us(&disk, &[(Read, 4); 5]), [60, 70, 130, 140, 200]);
     }
 
     #[test]
     fn of_a_batch_with_reads_and_writes_the_longer_latency_counts_or_the_sum() {
-        let disk = |mixed_latency| {
-            [
-                ("read_latency", "50us"),
-                ("write_latency", "70us"),
-                ("read_rate", "1t"),
-                ("write_rate", "1t"),
-                ("placement", "batch"),
-                ("mixed_latency", mixed_latency),
-            ]
-        };
-        let ends_us = |mixed_latency, commands: &[(Operation, u32)]| -> Vec<u64> {
-            ends_ns(&disk(mixed_latency), commands).iter().map(|end_ns| end_ns / 1000).collect()
+        let ends = |mixed_latency, commands: &[(Operation, u32)]| {
+            let of_writes =
+                [("write_latency", "70us"), ("write_rate", "1t"), ("mixed_latency", mixed_latency)];
+            ends_us(&[&IN_BATCHES[..], &of_writes].concat(), commands)
         };
         let read_first = [(Read, 4), (Read, 4), (Write, 4), (Read, 4)];
-        assert_eq!(ends_us("longer", &read_first), [50, 50, 70, 70]);
-        assert_eq!(ends_us("sum", &read_first), [50, 50, 120, 120]);
-        assert_eq!(ends_us("longer", &[(Write, 4), (Read, 4)]), [70, 70]);
+        assert_eq!(ends("longer", &read_first), [60, 70, 90, 100]);
+        assert_eq!(ends("sum", &read_first), [60, 70, 140, 150]);
+        assert_eq!(ends("longer", &[(Write, 4), (Read, 4)]), [70, 80]);
     }
 
     #[test]
