@@ -125,8 +125,8 @@ def test_parts_of_the_table_are_found() -> None:
         }
         fit = fitted_loop(forward, measured, loads)
         of_reads = fitted_loop(forward, measured, [load for load in loads if load.reads_only])
-        single: Row = (DiskLoad("read", 4, 1), "iops")
-        odd = measured | {single: replace(measured[single], log=measured[single].log + 1)}
+        single: Row = (DiskLoad("read", 64, 1), "iops")
+        odd = measured | {single: replace(measured[single], log=measured[single].log - 1)}
         with_odd = fitted_loop(forward, odd, loads)
         (real,), (fitted,), (despite_odd,), (unfitted,) = (
             forward.on_devices({other: device}).values()

@@ -111,15 +111,14 @@ def fitted(
         best = starts[0]
         if writes:
             # Mixtures of reads and writes tell placements apart too.
-            pairs = [tuple(start.of_mixtures(chosen) for chosen in (True, False)) for start in starts]
             misfits = {
                 disk: _misfit(problem(disk, rows, _FIRST_MODEL_ERROR, COARSE_IOS))
-                for pair in pairs
-                for disk in pair
+                for start in starts
+                for disk in (start.of_mixtures(chosen=True), start.of_mixtures(chosen=False))
             }
             best = min(misfits, key=misfits.__getitem__)
-            (pair,) = [pair for pair in pairs if best in pair]
-            if abs(misfits[pair[0]] - misfits[pair[1]]) < _CERTAIN_MISFIT:
+            one, other = best.of_mixtures(chosen=True), best.of_mixtures(chosen=False)
+            if abs(misfits[one] - misfits[other]) < _CERTAIN_MISFIT:
                 undecided.add(best.choice_of_mixtures)
     for _ in range(_MOST_PLACEMENTS):
         model_error = _FIRST_MODEL_ERROR

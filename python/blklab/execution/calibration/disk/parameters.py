@@ -82,7 +82,7 @@ class VirtualDisk:
         """The key that says what reads and writes share, which only mixtures of them tell."""
         return "mixed_latency" if self.in_batches else "full_duplex"
 
-    def of_mixtures(self, chosen: bool) -> VirtualDisk:
+    def of_mixtures(self, *, chosen: bool) -> VirtualDisk:
         """The same disk with the one value of that key or the other."""
         if self.in_batches:
             return replace(self, adds_latencies=chosen)

@@ -1,4 +1,4 @@
-"""Numbers of servers that a disk may have, or of commands in a batch, and ways in which commands are placed.
+"""Numbers of servers, or of commands in a batch, that a disk may have, and ways to place commands on servers.
 
 Below the right number queues form, above it they vanish, so a derivative says little: each number is tried,
 with the other figures following in a straight line. As many servers as there are commands, any of which may
@@ -58,6 +58,7 @@ def likely_servers(
     own = problem.like.placement
     whole = round(math.exp(problem.start[trial.index]))
     if problem.like.in_batches:
+        # Larger batches than there are commands are all alike.
         whole = min(whole, _in_flight(problem))
     low, high, tried = _walked(trial, whole, certain)
 
@@ -66,7 +67,7 @@ def likely_servers(
         return Servers(low, high, undecided, vectors.min(axis=0), vectors.max(axis=0), better)
 
     if problem.like.in_batches or (whole == 1 and low == high == 1):
-        # A single server is any server.
+        # Batches are not placed, and a single server is any server.
         return found(undecided=False)
     other: Placement = "random" if own == "any" else "any"
     grid = _grid(problem, other)

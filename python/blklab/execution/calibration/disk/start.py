@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def starting_disks(
 ) -> list[VirtualDisk]:
     """Disks to begin with: limited by servers of either placement or by the link, or with batches.
 
-    Batches are of all that wait, or of the size that goes with the rates best.
+    Batches are of all that wait, or of the size that fits the rates best.
     """
     read = _service(found, loads, "read")
     write = _service(found, loads, "write") if writes else read
@@ -155,12 +155,11 @@ def _batch_times_ns(curve: Curve, size: int) -> tuple[float, float, float]:
     return float(each_ns), float(latency_ns), float(errors @ errors)
 
 
-def likely_batch_size(curves: Iterable[Curve]) -> int:
-    """The size that goes with the rates best."""
-    known = list(curves)
-    deepest = max(max(curve) for curve in known)
+def likely_batch_size(curves: Collection[Curve]) -> int:
+    """The size that fits the rates best; `MOST_PARALLEL` for batches of all that wait."""
+    deepest = max(max(curve) for curve in curves)
     sizes = [size for size in _BATCH_SIZES if size < deepest or size == MOST_PARALLEL]
-    return min(sizes, key=lambda size: sum(_batch_times_ns(curve, size)[2] for curve in known))
+    return min(sizes, key=lambda size: sum(_batch_times_ns(curve, size)[2] for curve in curves))
 
 
 def _in_batches(service: Service, curve: Curve, size: int) -> Service:
