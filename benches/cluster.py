@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how much faster two Dask workers of one thread are than one, in turns; needs two free processors.
 
-Beside it stands what a second processor is worth here without a cluster: on virtual machines less than twice.
+Beside it stands what a second thread is worth here without a cluster.
 
 python benches/cluster.py [--pairs 5] [--simulations 40] [--simulated-s 4]
 """

@@ -46,7 +46,7 @@ _FORK = 0
 Column = NDArray[Any]
 FIGURES = ("throughput", "mean", "p99")
 _DATA = [number for number, name in enumerate(operation_names()) if name in {"read", "write"}]
-"""Operations that count."""
+"""Operations that count: replays leave discards out."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,6 @@ class Figures:
         trace = read_trace(file)
         ios = trace.ios
         whole = (ios["bytes"] > 0) & (ios["queued_ns"] != NEVER) & (ios["completed_ns"] != NEVER)
-        # Replays leave discards out.
         whole &= np.isin(ios["operation"], _DATA)
         if of_replay:
             whole &= np.isin(ios["tid"], _children_of(trace, _REPLAYS))
