@@ -66,6 +66,7 @@ struct request {
 	struct request_queue *q;
 	u32 cmd_flags;
 	struct bio *bio;
+	u16 nr_phys_segments;
 	u16 ioprio;
 } CORE;
 struct task_struct { int pid; int tgid; char comm[16]; } CORE;
@@ -102,7 +103,8 @@ struct entry {
 	u32 processor;
 	/* Bytes of it that are complete, where a driver completes a request piece by piece. */
 	u32 done;
-	u32 unused;
+	/* Pieces of memory that lie apart, of a bio that is a request by itself; 0 if nobody knows. */
+	u32 segments;
 };
 
 enum kind { KIND_IO = 0, KIND_FORK = 1, KIND_EXIT = 2 };
@@ -299,6 +301,7 @@ int bio_queue(u64 *ctx)
 	entry->device = device;
 	entry->processor = processor_id();
 	entry->done = 0;
+	entry->segments = 0;
 	return 0;
 }
 
@@ -383,6 +386,7 @@ int rq_issue(u64 *ctx)
 	if (!entry)
 		return 0;
 	entry->issued = ktime_get_ns();
+	entry->segments = request->bio->bi_next ? 0 : request->nr_phys_segments;
 	if (!entry->inserted && entry->merged) {
 		/* A bio that was put in front of a request after the request's insertion. */
 		next = find(key_of(request->bio->bi_next));

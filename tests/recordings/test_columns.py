@@ -98,7 +98,7 @@ def test_parquet_export_has_names_and_nulls(msr: Path, tmp_path: Path) -> None:
     assert [row["operation"] for row in rows] == ["read", "write", "read"]
     assert [row["device"] for row in rows] == ["hm_1", "hm_1", "hm_0"]
     assert [row["completed_ns"] for row in rows] == [133100, 1332052600 + 232600, 1332062600 + 700]
-    unknown = ("issued_ns", "tgid", "command", "processor")
+    unknown = ("issued_ns", "tgid", "command", "processor", "segments")
     assert all(row[name] is None for row in rows for name in unknown)
     assert set(flag_names().values()) <= set(rows[0])
 

@@ -141,11 +141,12 @@ fn io_columns<'py>(py: Python<'py>, ios: &[Io]) -> PyResult<Bound<'py, PyDict>> 
     for (name, value) in numbers {
         columns.set_item(name, column(py, ios, |io| value(io).to_le_bytes()))?;
     }
-    let shorts: [Field<u16>; 4] = [
+    let shorts: [Field<u16>; 5] = [
         ("flags", |io| io.flags.0),
         ("ioprio", |io| io.ioprio),
         ("error", |io| io.error),
         ("processor", |io| io.processor),
+        ("segments", |io| io.segments),
     ];
     for (name, value) in shorts {
         columns.set_item(name, column(py, ios, |io| value(io).to_le_bytes()))?;

@@ -149,6 +149,8 @@ pub const UNKNOWN_TASK: u32 = u32::MAX;
 pub const UNKNOWN_IOPRIO: u16 = u16::MAX;
 /// A processor that the trace does not tell.
 pub const UNKNOWN_PROCESSOR: u16 = u16::MAX;
+/// The segments of an I/O whose trace does not tell them.
+pub const UNKNOWN_SEGMENTS: u16 = 0;
 /// Bytes of a sector, in which the block layer counts whatever the device's own sectors are.
 pub const SECTOR_BYTES: u64 = 512;
 
@@ -186,6 +188,8 @@ pub struct Io {
     pub cgroup: u32,
     /// Processor that queued it.
     pub processor: u16,
+    /// Pieces of memory that lie apart (`nr_phys_segments`), of a bio that was issued as a request by itself.
+    pub segments: u16,
     /// Device number: major in the upper twelve bits, minor in the lower twenty.
     pub device: u32,
     /// Its place among those that were queued at the same moment, where a trace gives I/Os in another order.
@@ -214,6 +218,7 @@ impl Io {
             command: 0,
             cgroup: 0,
             processor: UNKNOWN_PROCESSOR,
+            segments: UNKNOWN_SEGMENTS,
             device: 0,
             order: 0,
         }

@@ -18,6 +18,7 @@ from blklab.recordings.trace import (
     NEVER,
     UNKNOWN_IOPRIO,
     UNKNOWN_PROCESSOR,
+    UNKNOWN_SEGMENTS,
     UNKNOWN_TASK,
     Columns,
     TraceReader,
@@ -40,6 +41,7 @@ _UNKNOWN: Final = {
     "tid": UNKNOWN_TASK,
     "ioprio": UNKNOWN_IOPRIO,
     "processor": UNKNOWN_PROCESSOR,
+    "segments": UNKNOWN_SEGMENTS,
 }
 """The value of each column that means unknown or never."""
 
@@ -127,6 +129,7 @@ def _schema(pa: Any) -> pa.Schema:
             ("command", text),
             ("cgroup", text),
             ("processor", pa.uint16()),
+            ("segments", pa.uint16()),
             ("device", text),
         ]
     )

@@ -22,6 +22,7 @@ NEVER: Final = 2**64 - 1
 UNKNOWN_TASK: Final = 2**32 - 1
 UNKNOWN_IOPRIO: Final = 2**16 - 1
 UNKNOWN_PROCESSOR: Final = 2**16 - 1
+UNKNOWN_SEGMENTS: Final = 0
 
 IO_COLUMNS: Final[dict[str, str]] = {
     "queued_ns": "<u8",
@@ -41,6 +42,7 @@ IO_COLUMNS: Final[dict[str, str]] = {
     "command": "<u4",
     "cgroup": "<u4",
     "processor": "<u2",
+    "segments": "<u2",
     "device": "<u4",
 }
 """Columns of I/Os and their types. Times count from the start of the recording; sectors have 512 bytes."""

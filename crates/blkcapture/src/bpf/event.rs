@@ -1,7 +1,7 @@
 //! From the bytes of the ring buffer to I/Os and task events (`struct event` of
 //! `kernel/bpf/blkrecord.bpf.c`).
 
-use blkrecord::io::{Flags, Io, Moment, Operation, UNKNOWN_PROCESSOR};
+use blkrecord::io::{Flags, Io, Moment, Operation, UNKNOWN_PROCESSOR, UNKNOWN_SEGMENTS};
 use blkrecord::names::Names;
 use blkrecord::task_event::{TaskEvent, TaskEventKind};
 
@@ -76,6 +76,7 @@ impl Decoder {
         io.command = self.command(chunk(entry, 56), names);
         (io.tgid, io.tid, io.device) = (word(entry, 80), word(entry, 84), word(entry, 88));
         io.processor = u16::try_from(word(entry, 92)).unwrap_or(UNKNOWN_PROCESSOR);
+        io.segments = u16::try_from(word(entry, 100)).unwrap_or(UNKNOWN_SEGMENTS);
         io
     }
 
@@ -189,6 +190,7 @@ mod tests {
             (84, 8),
             (88, 9),
             (92, 3),
+            (100, 2),
             (112, 0x4003 << 16),
             (116, 10),
         ] {
@@ -206,6 +208,7 @@ mod tests {
         assert_eq!((io.operation, io.flags), (Operation::Write, Flags::SYNC));
         assert_eq!((io.sector, io.bytes, io.error, io.ioprio), (2048, 4096, 5, 0x4003));
         assert_eq!((io.tgid, io.tid, io.device, io.processor), (7, 8, 9, 3));
+        assert_eq!(io.segments, 2);
         assert_eq!(names.text(io.command), "dd");
         assert!(decoder.read(&event[..110], &mut names).is_none());
     }

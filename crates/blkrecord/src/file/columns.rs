@@ -4,7 +4,7 @@
 //! (varint) and one varint per row. Times are differences: a queueing to the one before, the others to the
 //! I/O's own queueing, plus one, with 0 for never. A sector is a difference to the end of the I/O before,
 //! so that sequential I/Os give zeroes. Processors have one added, with 0 for unknown.
-//! They are the last column, which version 1 of the format lacks.
+//! They are the last column but one, which version 1 of the format lacks. Segments are the last, since version 3.
 
 use super::varint::{self, Input};
 use crate::io::{Flags, Io, Moment, Operation};
@@ -52,6 +52,9 @@ pub fn encode_ios(ios: &[Io]) -> Vec<u8> {
     put_column(&mut out, &mut column, ios, |column, io| varint::put(column, u64::from(io.device)));
     put_column(&mut out, &mut column, ios, |column, io| {
         varint::put(column, u64::from(io.processor.wrapping_add(1)));
+    });
+    put_column(&mut out, &mut column, ios, |column, io| {
+        varint::put(column, u64::from(io.segments));
     });
     out
 }
@@ -122,6 +125,11 @@ fn decode_rows(raw: &[u8], names: usize, ios: &mut Vec<Io>) -> Result<(), &'stat
                 &mut io.processor,
                 u16::try_from(column.get()?).ok().map(|code| code.wrapping_sub(1)),
             )
+        })?;
+    }
+    if !input.is_empty() {
+        get_column(&mut input, ios, |column, io| {
+            set(&mut io.segments, u16::try_from(column.get()?).ok())
         })?;
     }
     Ok(())

@@ -32,7 +32,8 @@ pub use writer::Writer;
 
 /// The first bytes of every file.
 pub const MAGIC: &[u8; 14] = b"blklab record\n";
-/// Version of the format. Version 1 had no processors, of I/Os or of the machine; it is still read.
-pub const VERSION: u16 = 2;
+/// Version of the format. Version 1 had no processors, of I/Os or of the machine, and versions 1 and 2 no segments; both
+/// are still read.
+pub const VERSION: u16 = 3;
 /// The oldest version that is read.
 pub const OLDEST_VERSION: u16 = 1;

@@ -4,7 +4,7 @@ use blkrecord::batch::Batch;
 use blkrecord::facts::{CgroupFacts, DeviceFacts, Facts, Tally};
 use blkrecord::file::block::{self, Kind};
 use blkrecord::file::{MAGIC, Writer, columns};
-use blkrecord::io::{Flags, Io, Moment, Operation, UNKNOWN_PROCESSOR};
+use blkrecord::io::{Flags, Io, Moment, Operation, UNKNOWN_PROCESSOR, UNKNOWN_SEGMENTS};
 use blkrecord::names::Names;
 use blkrecord::task_event::{TaskEvent, TaskEventKind};
 use proptest::prelude::*;
@@ -109,34 +109,40 @@ fn other_versions_are_named() {
     let error = read(bytes).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "trace: byte 14: version 9 of the format; this blklab reads 1 to 2"
+        "trace: byte 14: version 9 of the format; this blklab reads 1 to 3"
     );
 }
 
 #[test]
-fn the_first_version_had_no_processors() {
+fn earlier_versions_had_no_segments_and_no_processors() {
     let ios: Vec<Io> = (0..9)
         .map(|number| Io {
             processor: number as u16,
+            segments: 2,
             ..Io::new(Moment::at(number * 1000), Operation::Write, number * 8, 4096)
         })
         .collect();
     let mut raw = columns::encode_ios(&ios);
-    // The last column: its length, and a byte for each.
-    raw.truncate(raw.len() - 1 - ios.len());
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend(1_u16.to_le_bytes());
-    let facts = br#"{"format": "blkrecord", "capture": "bpf", "devices": []}"#;
-    for (kind, raw) in [(Kind::FACTS, &facts[..]), (Kind::IOS, &raw), (Kind::END, b"{\"ios\": 9}")]
-    {
-        block::write(&mut bytes, kind, raw).unwrap();
+    let without_segments = |io: &Io| Io { segments: UNKNOWN_SEGMENTS, ..*io };
+    let without_both = |io: &Io| Io { processor: UNKNOWN_PROCESSOR, ..without_segments(io) };
+    for (version, expected) in [
+        (2_u16, ios.iter().map(without_segments).collect::<Vec<Io>>()),
+        (1, ios.iter().map(without_both).collect()),
+    ] {
+        // The last column: its length, and a byte for each.
+        raw.truncate(raw.len() - 1 - ios.len());
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(version.to_le_bytes());
+        let facts = br#"{"format": "blkrecord", "capture": "bpf", "devices": []}"#;
+        let blocks = [(Kind::FACTS, &facts[..]), (Kind::IOS, &raw), (Kind::END, b"{\"ios\": 9}")];
+        for (kind, raw) in blocks {
+            block::write(&mut bytes, kind, raw).unwrap();
+        }
+        let contents = read(bytes).unwrap();
+        assert_eq!(contents.warnings.count, 0, "{:?}", contents.warnings);
+        assert_eq!((contents.facts.capture.as_str(), contents.facts.processors), ("bpf", None));
+        assert_eq!(contents.ios, expected);
     }
-    let contents = read(bytes).unwrap();
-    assert_eq!(contents.warnings.count, 0, "{:?}", contents.warnings);
-    assert_eq!((contents.facts.capture.as_str(), contents.facts.processors), ("bpf", None));
-    let expected: Vec<Io> =
-        ios.iter().map(|io| Io { processor: UNKNOWN_PROCESSOR, ..*io }).collect();
-    assert_eq!(contents.ios, expected);
 }
 
 #[test]
@@ -159,7 +165,7 @@ prop_compose! {
         times in prop::array::uniform6(moments()),
         (sector, bytes) in any::<(u64, u64)>(),
         operation in 0_u8..10,
-        (flags, ioprio, error, processor) in any::<(u16, u16, u16, u16)>(),
+        (flags, ioprio, error, processor, segments) in any::<(u16, u16, u16, u16, u16)>(),
         (tgid, tid, device) in any::<(u32, u32, u32)>(),
     ) -> Io {
         Io {
@@ -180,6 +186,7 @@ prop_compose! {
             command: 0,
             cgroup: 0,
             processor,
+            segments,
             device,
             order: 0,
         }
