@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -159,6 +161,56 @@ def test_large_ios_are_not_split_for_their_buffer(ext4: Filesystem, tmp_path: Pa
     whole = (trace.ios["bytes"] == sectors * 512) & (trace.ios["split_ns"] == NEVER)
     # The file system cuts those that lie in two extents.
     assert int(whole.sum()) > 0.8 * SINGLE
+
+
+def test_the_data_of_a_replay_lie_in_as_many_segments(ext4: Filesystem, tmp_path: Path) -> None:
+    if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
+        pytest.skip("this kernel gives programs no huge pages")
+    wanted = [1, 16, 5, 2, 15, 1]
+    leaves = resolve(str(ext4.folder)).leaves
+    if segment_limits([leaves[0].name]).number < max(wanted):
+        pytest.skip("the device takes fewer segments")
+    run = tmp_path / "run.blkrecord"
+    with recording_of_a_moment(recording_request(str(ext4.folder), leaves, run, ())):
+        read_in_segments(ext4.folder / "data", wanted)
+    trace = read_trace(run)
+    if trace.facts.capture != "bpf":
+        pytest.skip("this kernel takes no BPF programs, which tell segments")
+    assert segments_of(trace) == wanted
+    replay = recorded_replay(str(ext4.folder), load_workload(f"trace:{run}"), tmp_path / "replay.blkrecord")
+    assert segments_of(replay) == wanted
+
+
+SEGMENTED_BYTES = 64 << 10
+"""Size of each I/O, of 16 pages: more in one segment are too many for some drivers."""
+
+
+def read_in_segments(path: Path, numbers: Sequence[int]) -> None:
+    """Reads a file in I/Os of so many segments each."""
+    page, huge = mmap.PAGESIZE, 2 << 20
+    path.write_bytes(bytes(SEGMENTED_BYTES * len(numbers)))
+    os.sync()
+    with mmap.mmap(-1, 4 * huge, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        memory[:] = bytes(len(memory))
+        start = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % huge
+        view = memoryview(memory)[start : start + huge]
+        file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        for index, number in enumerate(numbers):
+            # Behind a contiguous part, every second page.
+            first = SEGMENTED_BYTES - (number - 1) * page
+            alone = [view[first + 2 * page * n + page :][:page] for n in range(number - 1)]
+            os.preadv(file, [view[:first], *alone], index * SEGMENTED_BYTES)
+        os.close(file)
+        del view, alone
+
+
+def segments_of(trace: Trace) -> list[int]:
+    """Segments of a recording's I/Os of that size, in the order of queueing."""
+    mine = (trace.ios["bytes"] == SEGMENTED_BYTES) & (trace.ios["operation"] == 0)
+    order = np.argsort(trace.ios["queued_ns"][mine])
+    segments: list[int] = trace.ios["segments"][mine][order].tolist()
+    return segments
 
 
 def recorded_replay(target: str, workload: Workload, file: Path) -> Trace:

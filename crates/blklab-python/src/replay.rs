@@ -37,6 +37,8 @@ pub fn plans_in_turn(
             bytes: sectors * SECTOR_BYTES as u32,
             direction: if writes { Direction::Write } else { Direction::Read },
             durable: false,
+            segments: 0,
+            cold: false,
             priority: None,
             waits_for: index,
             rank: index,

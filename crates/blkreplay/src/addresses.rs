@@ -136,6 +136,8 @@ mod tests {
             command: 0,
             cgroup: 0,
             processor: 0,
+            segments: 0,
+            ahead: false,
         }
     }
 

@@ -124,6 +124,8 @@ impl Context<'_> {
                     Action::Flush => Direction::Sync,
                 },
                 durable: io.durable,
+                segments: io.segments,
+                cold: io.ahead,
                 priority: priority.filter(|_| priority != usual),
                 waits_for,
                 rank: own.ranks[place as usize],

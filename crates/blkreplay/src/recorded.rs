@@ -39,6 +39,10 @@ pub struct RecordedIo {
     pub command: u32,
     pub cgroup: u32,
     pub processor: u16,
+    /// Pieces of memory that lay apart; 0 if that is unknown.
+    pub segments: u16,
+    /// Read ahead by the page cache.
+    pub ahead: bool,
 }
 
 impl RecordedIo {
@@ -173,6 +177,8 @@ impl Recorded {
             command: io.command,
             cgroup: io.cgroup,
             processor: io.processor,
+            segments: io.segments,
+            ahead: action == Action::Read && io.flags.contains(Flags::AHEAD),
         };
         if action == Action::Write && io.flags.contains(Flags::PREFLUSH) {
             self.preflushes += 1;
@@ -185,6 +191,7 @@ impl Recorded {
                 barrier: false,
                 completed_ns: queued_ns + 1,
                 submitted_ns: queued_ns,
+                segments: 0,
                 ..recorded
             });
             let queued_ns = queued_ns + 1;

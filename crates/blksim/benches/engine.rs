@@ -132,6 +132,8 @@ fn replay(criterion: &mut Criterion) {
         bytes: 4096,
         direction: Direction::Read,
         durable: false,
+        segments: 0,
+        cold: false,
         priority: None,
         waits_for: index.saturating_sub(31),
         rank: index,

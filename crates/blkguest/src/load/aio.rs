@@ -172,7 +172,7 @@ impl Queue {
     fn prepare(&mut self, worker: &mut Worker, transfer: Transfer, start_ns: u64) {
         let Transfer { direction, offset, bytes, priority } = transfer;
         let Some(slot) = self.free.pop() else { return };
-        let (replayed, durable) = worker.submitted();
+        let (replayed, manner) = worker.submitted();
         worker.asked(direction, offset, bytes, start_ns);
         self.ios[slot] = InFlight { direction, offset, bytes, start_ns, replayed };
         let (flags, priority) = match priority {
@@ -183,7 +183,7 @@ impl Queue {
         };
         self.blocks[slot] = ControlBlock {
             data: slot as u64,
-            rw_flags: if durable { DURABLE } else { 0 },
+            rw_flags: if manner.durable { DURABLE } else { 0 },
             opcode: match direction {
                 Direction::Read => CMD_PREAD,
                 Direction::Sync => CMD_FDSYNC,
@@ -192,7 +192,7 @@ impl Queue {
             priority,
             descriptor: worker.target.descriptor() as u32,
             // A sync takes none of these.
-            buffer: if bytes > 0 { worker.target.buffer() as u64 } else { 0 },
+            buffer: if bytes > 0 { worker.target.buffer(bytes, manner) as u64 } else { 0 },
             bytes: u64::from(bytes),
             offset: if bytes > 0 { worker.target.offset(offset) } else { 0 },
             flags,

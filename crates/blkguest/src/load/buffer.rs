@@ -1,5 +1,6 @@
 //! The memory that a clone's I/O reads into and writes from.
 
+use std::cell::Cell;
 use std::ptr;
 
 use serde::Deserialize;
@@ -10,6 +11,8 @@ use crate::failure::Failure;
 const PAGE_BYTES: usize = 4096;
 /// Larger buffers are populated on first use.
 const POPULATED_BYTES: usize = 4 << 20;
+/// So that the first page and the second are not allocated one after the other.
+const FEWEST_SINGLE: usize = 8;
 /// A huge page of x86-64 and of aarch64.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
@@ -22,29 +25,85 @@ pub struct SegmentLimits {
     pub bytes: usize,
 }
 
-/// Maps a buffer of so many bytes, which lives as long as the process.
+/// The data of an I/O.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Data {
+    pub bytes: usize,
+    /// Pieces of memory that lie apart; 0 if that is unknown.
+    pub segments: usize,
+    /// Into memory that has not been in use for long, as the page cache takes for what it reads ahead.
+    pub cold: bool,
+}
+
+/// The memory of a clone's I/Os, which lives as long as the process. They share it, but for those that take cold memory: these
+/// use several buffers in turn, since a device copies into memory that no processor's cache has, a fifth more slowly.
 ///
-/// # Arguments
-///
-/// `limits` are those of a driver, if the buffer's I/Os are not to be split for its segments. Each page is a segment,
-/// unless it follows the one before it in memory too. A recorded I/O of 1 MiB may have had such pages, where 254
-/// segments is the most. So many of the first pages are taken from huge pages that the rest may lie anywhere: an I/O of
-/// fewer segments than the recorded one had would be faster.
-pub fn map(bytes: usize, limits: Option<SegmentLimits>) -> Result<*mut u8, Failure> {
-    let pages = bytes.div_ceil(PAGE_BYTES);
-    let together = limits.map_or(0, |limits| limits.pages_together(pages));
-    if together > 0 {
-        return partly_contiguous(pages, together);
+/// ```text
+/// huge pages: one segment ───────┐┌─ single pages: a segment each
+/// [            an I/O of few segments ]
+///                     [    one of many segments    ]
+/// ```
+#[derive(Debug)]
+pub struct Buffer {
+    /// Of each: the first byte of the single pages, or of all.
+    buffers: Vec<*mut u8>,
+    /// The last one that cold memory was taken from.
+    last: Cell<usize>,
+    limits: Option<SegmentLimits>,
+}
+
+impl Buffer {
+    /// Memory for I/Os of so many bytes, wherever the kernel has some.
+    pub fn anywhere(bytes: usize) -> Result<Self, Failure> {
+        let bytes = bytes.div_ceil(PAGE_BYTES) * PAGE_BYTES;
+        let populated = if bytes <= POPULATED_BYTES { libc::MAP_POPULATE } else { 0 };
+        Ok(Self { buffers: vec![anonymous(bytes, populated)?], last: Cell::new(0), limits: None })
     }
-    let bytes = pages * PAGE_BYTES;
-    anonymous(bytes, if bytes <= POPULATED_BYTES { libc::MAP_POPULATE } else { 0 })
+
+    /// Memory in which each I/O, of so many bytes, can have so many segments. A device takes a request of one segment as
+    /// soon as it has a place for it, and one of 254 perhaps only by itself. I/Os whose segments are unknown get as many
+    /// as the driver takes: with fewer they could be faster than the recorded ones, and with more they would be split.
+    ///
+    /// There are `cold_buffers` if any of them takes cold memory.
+    pub fn in_segments(
+        ios: impl Iterator<Item = Data>,
+        limits: SegmentLimits,
+        cold_buffers: usize,
+    ) -> Result<Self, Failure> {
+        let (mut together, mut single, mut count) = (0, 0, 1);
+        for Data { bytes, segments, cold } in ios {
+            let pages = bytes.div_ceil(PAGE_BYTES);
+            let of_io = limits.pages_together(pages, segments);
+            together = together.max(of_io);
+            single = single.max(pages - of_io);
+            count = if cold { cold_buffers.max(1) } else { count };
+        }
+        let buffers: Result<_, _> =
+            (0..count).map(|_| partly_contiguous(together, single)).collect();
+        Ok(Self { buffers: buffers?, last: Cell::new(0), limits: Some(limits) })
+    }
+
+    /// The first byte for an I/O.
+    pub fn of_io(&self, Data { bytes, segments, cold }: Data) -> *mut u8 {
+        if cold {
+            self.last.set((self.last.get() + 1) % self.buffers.len());
+        }
+        let single = self.buffers[if cold { self.last.get() } else { 0 }];
+        let together = self
+            .limits
+            .map_or(0, |limits| limits.pages_together(bytes.div_ceil(PAGE_BYTES), segments));
+        // SAFETY: so many pages lie before the single ones.
+        unsafe { single.sub(together * PAGE_BYTES) }
+    }
 }
 
 impl SegmentLimits {
-    /// The number of pages that have to lie in huge pages, so that a buffer has no more segments. Those are as long as
+    /// The number of pages that have to lie together, so that an I/O of so many has so many segments. Those are as long as
     /// the driver takes them, and any other page is a segment of its own.
-    fn pages_together(self, pages: usize) -> usize {
-        let too_many = pages.saturating_sub(self.number.max(1));
+    fn pages_together(self, pages: usize, segments: usize) -> usize {
+        let most = self.number.max(1);
+        let segments = if segments == 0 { most } else { segments.min(most) };
+        let too_many = pages.saturating_sub(segments);
         // Each segment saves as many as it has pages, less itself.
         let saved = (self.bytes.min(HUGE_PAGE_BYTES) / PAGE_BYTES).saturating_sub(1);
         if saved == 0 {
@@ -54,25 +113,28 @@ impl SegmentLimits {
     }
 }
 
-/// A buffer whose first pages are the last ones of huge pages. Kernels without these place them anywhere.
-fn partly_contiguous(pages: usize, together: usize) -> Result<*mut u8, Failure> {
+/// Huge pages with room for `together` pages at their end, and single pages behind them, of which no two neighbours lie
+/// one after the other in memory; gives the first of these. Kernels without huge pages place all anywhere.
+fn partly_contiguous(together: usize, single: usize) -> Result<*mut u8, Failure> {
     let huge_bytes = (together * PAGE_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
-    let rest_bytes = (pages - together) * PAGE_BYTES;
-    let mapped = anonymous(HUGE_PAGE_BYTES + huge_bytes + rest_bytes, 0)?;
-    // SAFETY: all of this lies within the mapping, and advice that a kernel refuses changes nothing.
-    let buffer = unsafe {
+    // Two pages that are allocated one after the other mostly are neighbours in memory, and so must not be in the buffer.
+    let single = single.max(FEWEST_SINGLE).next_multiple_of(2);
+    let mapped = anonymous(HUGE_PAGE_BYTES + huge_bytes + single * PAGE_BYTES, 0)?;
+    // SAFETY: all of this lies within the mapping, which nobody else has yet, and advice that a kernel refuses changes
+    // nothing. Pages are allocated when they are written to.
+    unsafe {
         let huge = mapped.add(mapped.align_offset(HUGE_PAGE_BYTES));
         let rest = huge.add(huge_bytes);
-        libc::madvise(huge.cast(), huge_bytes, libc::MADV_HUGEPAGE);
-        if rest_bytes > 0 {
-            libc::madvise(rest.cast(), rest_bytes, libc::MADV_NOHUGEPAGE);
+        if together > 0 {
+            libc::madvise(huge.cast(), huge_bytes, libc::MADV_HUGEPAGE);
+            ptr::write_bytes(rest.sub(together * PAGE_BYTES), 0, together * PAGE_BYTES);
         }
-        rest.sub(together * PAGE_BYTES)
-    };
-    // The pages are allocated when they are written to.
-    // SAFETY: the range is mapped, and nobody else has it yet.
-    unsafe { ptr::write_bytes(buffer, 0, pages * PAGE_BYTES) };
-    Ok(buffer)
+        libc::madvise(rest.cast(), single * PAGE_BYTES, libc::MADV_NOHUGEPAGE);
+        for page in (0..single).step_by(2).chain((1..single).step_by(2)) {
+            ptr::write_bytes(rest.add(page * PAGE_BYTES), 0, PAGE_BYTES);
+        }
+        Ok(rest)
+    }
 }
 
 /// A new mapping of zeroes.
@@ -96,40 +158,113 @@ fn anonymous(bytes: usize, flags: libc::c_int) -> Result<*mut u8, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
     use super::*;
+
+    fn data(bytes: usize, segments: usize) -> Data {
+        Data { bytes, segments, cold: false }
+    }
 
     #[test]
     fn as_many_pages_lie_together_as_the_number_of_segments_asks_for() {
         let long = SegmentLimits { number: 254, bytes: u32::MAX as usize };
-        assert_eq!(long.pages_together(254), 0);
+        assert_eq!(long.pages_together(254, 0), 0);
         // 1 MiB: three pages in one segment, 253 others.
-        assert_eq!(long.pages_together(256), 3);
+        assert_eq!(long.pages_together(256, 0), 3);
+        assert_eq!(long.pages_together(256, 300), 3);
+        assert_eq!([1, 2, 256].map(|segments| long.pages_together(256, segments)), [256, 255, 3]);
         // 512 in one segment, two in another, 252 others.
-        assert_eq!(long.pages_together(766), 514);
+        assert_eq!(long.pages_together(766, 0), 514);
         // Thirteen of sixteen pages (the last is shorter), 115 others.
         let short = SegmentLimits { number: 128, bytes: 64 << 10 };
-        assert_eq!(short.pages_together(320), 205);
-        assert_eq!(SegmentLimits { number: 1, ..long }.pages_together(10), 10);
-        assert_eq!(SegmentLimits { number: 0, ..long }.pages_together(10), 10);
-        assert_eq!(SegmentLimits { bytes: PAGE_BYTES, ..long }.pages_together(1000), 0);
+        assert_eq!(short.pages_together(320, 0), 205);
+        assert_eq!(SegmentLimits { number: 1, ..long }.pages_together(10, 0), 10);
+        assert_eq!(SegmentLimits { number: 0, ..long }.pages_together(10, 0), 10);
+        assert_eq!(SegmentLimits { bytes: PAGE_BYTES, ..long }.pages_together(1000, 0), 0);
     }
 
     #[test]
     fn all_of_a_buffer_is_there() {
-        let limits = |number, bytes| Some(SegmentLimits { number, bytes });
-        for (bytes, limits) in [
-            (1, None),
-            (1 << 20, limits(254, 4 << 20)),
-            (9 << 20, limits(128, 64 << 10)),
-            (4096, limits(1, 64 << 10)),
-        ] {
-            let buffer = map(bytes, limits).unwrap();
-            assert_eq!(buffer.align_offset(PAGE_BYTES), 0);
-            // SAFETY: these are the first and the last byte of a buffer of nobody else.
+        let limits = |number, bytes| SegmentLimits { number, bytes };
+        let written = |buffer: &Buffer, data: Data| {
+            let bytes = data.bytes;
+            let first = buffer.of_io(data);
+            assert_eq!(first.align_offset(PAGE_BYTES), 0);
+            // SAFETY: these are the first and the last byte of an I/O in a buffer of nobody else.
             unsafe {
-                *buffer = 1;
-                *buffer.add(bytes - 1) = 1;
+                *first = 1;
+                *first.add(bytes - 1) = 1;
             }
+        };
+        written(&Buffer::anywhere(1).unwrap(), data(1, 0));
+        for (ios, limits) in [
+            (&[(1 << 20, 0), (512, 0)][..], limits(254, 4 << 20)),
+            (&[(9 << 20, 0), (1 << 20, 3), (4096, 1)], limits(128, 64 << 10)),
+            (&[(4096, 0)], limits(1, 64 << 10)),
+            (&[(3 << 20, 1), (1 << 19, 128), (9 << 10, 2)], limits(254, 4 << 20)),
+        ] {
+            for cold in [false, true] {
+                let ios =
+                    ios.iter().map(|(bytes, segments)| Data { cold, ..data(*bytes, *segments) });
+                let buffer = Buffer::in_segments(ios.clone(), limits, 3).unwrap();
+                for data in ios.clone().chain(ios) {
+                    written(&buffer, data);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cold_memory_comes_from_the_buffers_in_turn() {
+        let limits = SegmentLimits { number: 254, bytes: 4 << 20 };
+        let (warm, cold) = (data(8192, 2), Data { cold: true, ..data(8192, 2) });
+        let buffer = Buffer::in_segments([warm, cold].into_iter(), limits, 3).unwrap();
+        let places = [warm, cold, cold, warm, cold, cold].map(|io| buffer.of_io(io));
+        assert_eq!(places[0], places[3]);
+        assert_eq!(places[1], places[5]);
+        let turn = [places[1], places[2], places[4]];
+        assert_eq!(turn.map(|place| turn.iter().filter(|other| **other == place).count()), [1; 3]);
+        let only_warm = Buffer::in_segments([warm].into_iter(), limits, 3).unwrap();
+        assert_eq!(only_warm.of_io(cold), only_warm.of_io(warm));
+    }
+
+    /// Addresses in memory of the pages of a buffer, by their number; `None` without permission to know them.
+    fn page_frames(first: *mut u8, pages: usize) -> Option<Vec<u64>> {
+        let pagemap = File::open("/proc/self/pagemap").unwrap();
+        let mut entries = vec![0; pages * 8];
+        pagemap.read_exact_at(&mut entries, (first as usize / PAGE_BYTES * 8) as u64).unwrap();
+        let (entries, _) = entries.as_chunks();
+        let frames: Vec<u64> =
+            entries.iter().map(|entry| u64::from_ne_bytes(*entry) & ((1 << 55) - 1)).collect();
+        (frames[0] != 0).then_some(frames)
+    }
+
+    #[test]
+    fn an_io_has_its_segments_in_memory() {
+        let huge_pages = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        if huge_pages.map_or(true, |text| text.contains("[never]")) {
+            eprintln!("skipped: this kernel gives no huge pages");
+            return;
+        }
+        let limits = SegmentLimits { number: 254, bytes: 4 << 20 };
+        let ios =
+            [(1 << 20, 1), (1 << 20, 254), (1 << 19, 2), (1 << 19, 128), (9 << 10, 3), (8192, 2)];
+        let ios = ios.map(|(bytes, segments)| data(bytes, segments));
+        let buffer = Buffer::in_segments(ios.into_iter(), limits, 1).unwrap();
+        for io in ios {
+            let (bytes, segments, first) = (io.bytes, io.segments, buffer.of_io(io));
+            let Some(frames) = page_frames(first, bytes.div_ceil(PAGE_BYTES)) else {
+                eprintln!("skipped: only root sees where pages lie");
+                return;
+            };
+            let found = 1 + frames.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
+            // By chance some pages lie one after the other, or a huge page could not be had.
+            assert!(
+                found.abs_diff(segments) <= segments / 8,
+                "{bytes} bytes: {found}, not {segments}"
+            );
         }
     }
 }

@@ -10,11 +10,12 @@ use blksim::workload::generator::{Generator, Step, Transfer};
 use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
 use blksim::workload::own_priority::OwnPriority;
-use blksim::workload::replay::{OwnPath, TaskPlan};
+use blksim::workload::replay::{OwnPath, ReplayIo, TaskPlan};
 
-use super::buffer::SegmentLimits;
+use super::buffer::{Buffer, Data, SegmentLimits};
 use super::io_log::IoLog;
 use super::run_delay::RunDelay;
+use super::target::Manner;
 use super::{CloneSlots, Target, aio, identity, synchronous, words};
 use crate::clock;
 use crate::failure::Failure;
@@ -72,6 +73,8 @@ pub struct RealReplay {
     pub shares_processors: bool,
     /// Those of the disk's driver, if they are known.
     pub segment_limits: Option<SegmentLimits>,
+    /// Buffers of a task that reads into cold memory.
+    pub cold_buffers: usize,
 }
 
 impl RealReplay {
@@ -173,12 +176,12 @@ impl Worker<'_> {
         }
     }
 
-    /// Takes note of an I/O that is to be submitted; gives its index if it is a recorded one, and whether
-    /// it is complete only once it is durable.
-    pub fn submitted(&mut self) -> (u32, bool) {
-        let Some(cursor) = self.generator.replay() else { return (0, false) };
+    /// Takes note of an I/O that is to be submitted; gives the index and the manner of a recorded one.
+    pub fn submitted(&mut self) -> (u32, Manner) {
+        let Some(cursor) = self.generator.replay() else { return (0, Manner::default()) };
         let index = cursor.submitted();
-        (index, cursor.io(index).durable)
+        let io = cursor.io(index);
+        (index, Manner { durable: io.durable, segments: io.segments, cold: io.cold })
     }
 
     /// Whether a recorded I/O is to be a synchronous call.
@@ -258,8 +261,7 @@ pub fn run_clone(
     shared: SharedMemory,
 ) -> Result<(), Failure> {
     let job = clone.job;
-    let limits = clone.real_replay.and_then(|real| real.segment_limits);
-    let target = Target::open(path, start, clone.region, job, limits)?;
+    let target = Target::open(path, start, clone.region, job, buffer(clone)?)?;
     if job.pre_read {
         target.pre_read()?;
     }
@@ -346,6 +348,23 @@ pub fn run_clone(
     Ok(())
 }
 
+/// The memory of a clone's I/Os.
+fn buffer(clone: &JobProcess) -> Result<Buffer, Failure> {
+    let (Some(real), Some(replay)) = (&clone.real_replay, &clone.job.replay) else {
+        return Buffer::anywhere(clone.job.largest_block() as usize);
+    };
+    let Some(limits) = real.segment_limits else {
+        return Buffer::anywhere(clone.job.largest_block() as usize);
+    };
+    let data = |io: &ReplayIo| Data {
+        bytes: io.bytes as usize,
+        segments: io.segments.into(),
+        cold: io.cold,
+    };
+    let ios = replay.plans[clone.index as usize].ios.iter().map(data);
+    Buffer::in_segments(ios, limits, real.cold_buffers)
+}
+
 /// Adds a clone's record to that of its job.
 pub fn collect_record(number: u32, record: &mut JobRecord) -> Result<(), Failure> {
     record.add_words(words::collect(RECORD, number)?).ok_or_else(|| words::broken(RECORD))
@@ -354,7 +373,6 @@ pub fn collect_record(number: u32, record: &mut JobRecord) -> Result<(), Failure
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blksim::workload::replay::ReplayIo;
 
     fn io(waits_for: u32, priority: Option<OwnPriority>) -> ReplayIo {
         ReplayIo {
@@ -362,6 +380,8 @@ mod tests {
             bytes: 4096,
             direction: Direction::Read,
             durable: false,
+            segments: 0,
+            cold: false,
             priority,
             waits_for,
             rank: waits_for,
@@ -378,6 +398,7 @@ mod tests {
             always_asynchronous: false,
             shares_processors: false,
             segment_limits: None,
+            cold_buffers: 1,
         };
         let plan = |ios: &[ReplayIo]| TaskPlan { ios: ios.to_vec(), ..TaskPlan::default() };
         assert!(real.only_calls(&plan(&[io(0, None), io(1, None)])));

@@ -17,8 +17,8 @@ pub fn call(
 ) -> Result<u64, Failure> {
     let Transfer { direction, offset, bytes, .. } = transfer;
     worker.asked(direction, offset, bytes, start_ns);
-    let (replayed, durable) = worker.submitted();
-    worker.target.transfer(direction, offset, bytes, durable)?;
+    let (replayed, manner) = worker.submitted();
+    worker.target.transfer(direction, offset, bytes, manner)?;
     let now_ns = worker.moment_after(start_ns);
     let told_ns = worker.without_delay(now_ns, delay_ns);
     worker.replayed(replayed, told_ns);

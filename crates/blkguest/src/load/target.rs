@@ -9,11 +9,22 @@ use blksim::workload::Job;
 use blksim::workload::job::Advice;
 use blksim::workload::layout::Region;
 
-use super::buffer::{self, SegmentLimits};
+use super::buffer::{Buffer, Data};
 use crate::failure::{Failure, checked};
 
 /// `BLKDISCARD` (`_IO(0x12, 119)`, `include/uapi/linux/fs.h`).
 const BLKDISCARD: libc::c_ulong = 0x1277;
+
+/// How a recorded I/O is done.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Manner {
+    /// A write that ends once it is on the medium.
+    pub durable: bool,
+    /// Pieces of memory that lie apart; 0 if that is unknown.
+    pub segments: u16,
+    /// Into memory that has not been in use for long.
+    pub cold: bool,
+}
 
 /// An open file with a buffer for its data.
 #[derive(Debug)]
@@ -23,21 +34,17 @@ pub struct Target {
     /// The file's first byte in the layout's numbering of the device.
     start: u64,
     region: Region,
-    buffer: *mut u8,
+    buffer: Buffer,
 }
 
 impl Target {
     /// Opens `path`, whose first byte is byte `start` of the layout.
-    ///
-    /// # Arguments
-    ///
-    /// `limits` are those of its driver, if no I/O is to be split for its buffer.
     pub fn open(
         path: &str,
         start: u64,
         region: Region,
         job: &Job,
-        limits: Option<SegmentLimits>,
+        buffer: Buffer,
     ) -> Result<Self, Failure> {
         let mut flags = libc::O_CLOEXEC;
         flags |= match (job.mode.reads, job.mode.writes) {
@@ -59,7 +66,6 @@ impl Target {
             checked(&format!("opening {path}"), unsafe { libc::open(text.as_ptr(), flags) })?;
         // SAFETY: the descriptor is fresh and nobody else's.
         let file = unsafe { File::from_raw_fd(descriptor) };
-        let buffer = buffer::map(job.largest_block() as usize, limits)?;
         let target = Self { file, path: path.to_owned(), start, region, buffer };
         if !job.direct {
             target.advise(match job.advice {
@@ -100,8 +106,13 @@ impl Target {
         self.file.as_raw_fd()
     }
 
-    pub fn buffer(&self) -> *mut u8 {
-        self.buffer
+    /// The memory of an I/O.
+    pub fn buffer(&self, bytes: u32, manner: Manner) -> *mut u8 {
+        self.buffer.of_io(Data {
+            bytes: bytes as usize,
+            segments: manner.segments.into(),
+            cold: manner.cold,
+        })
     }
 
     /// Offset in the file of a byte of the layout.
@@ -109,13 +120,13 @@ impl Target {
         (byte - self.start) as libc::off_t
     }
 
-    /// Reads or writes at a byte of the layout, flushes or discards; a durable write ends once it is on the medium.
+    /// Reads or writes at a byte of the layout, flushes or discards.
     pub fn transfer(
         &self,
         direction: Direction,
         byte: u64,
         bytes: u32,
-        durable: bool,
+        manner: Manner,
     ) -> Result<(), Failure> {
         match direction {
             Direction::Trim => return self.trim(byte, bytes),
@@ -123,17 +134,16 @@ impl Target {
             _ => {}
         }
         let (descriptor, offset) = (self.descriptor(), self.offset(byte));
-        let data = libc::iovec { iov_base: self.buffer.cast(), iov_len: bytes as usize };
-        // SAFETY: the buffer holds the job's largest block.
+        let buffer = self.buffer(bytes, manner).cast();
+        let data = libc::iovec { iov_base: buffer, iov_len: bytes as usize };
+        // SAFETY: the buffer holds any of the job's I/Os.
         let result = unsafe {
             match direction {
-                Direction::Read => {
-                    libc::pread(descriptor, self.buffer.cast(), bytes as usize, offset)
-                }
-                _ if durable => {
+                Direction::Read => libc::pread(descriptor, buffer, bytes as usize, offset),
+                _ if manner.durable => {
                     libc::pwritev2(descriptor, &raw const data, 1, offset, libc::RWF_DSYNC)
                 }
-                _ => libc::pwrite(descriptor, self.buffer.cast(), bytes as usize, offset),
+                _ => libc::pwrite(descriptor, buffer, bytes as usize, offset),
             }
         };
         let result = if result < 0 { -i64::from(errno()) } else { result as i64 };

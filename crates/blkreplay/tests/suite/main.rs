@@ -4,6 +4,7 @@ mod between_tasks;
 mod depth;
 mod fidelity;
 mod homes;
+mod memory;
 mod properties;
 mod samples;
 mod think_times;

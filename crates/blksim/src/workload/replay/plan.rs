@@ -18,6 +18,10 @@ pub struct ReplayIo {
     pub direction: Direction,
     /// A write that is complete once it is durable (forced unit access).
     pub durable: bool,
+    /// The pieces of memory that its data lay in; 0 if that is unknown. For hosts, since models have no such memory.
+    pub segments: u16,
+    /// Read into memory that was not in use lately, so that no processor's cache had it; likewise for hosts.
+    pub cold: bool,
     /// `None` for the task's own.
     pub priority: Option<OwnPriority>,
     /// It waits for so many of its task's I/Os, the first in the order in which they had completed

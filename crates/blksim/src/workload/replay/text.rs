@@ -11,11 +11,14 @@ use super::plan::{Home, PlanError, ReplayIo, Signal, TaskPlan};
 use crate::core::record::Direction;
 use crate::workload::own_priority::OwnPriority;
 
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
 const SECTOR_BYTES: u64 = 512;
-/// Bits of an I/O's first byte: direction, durable, with a priority of its own.
+/// Bits of an I/O's first byte: direction, durable, with a priority of its own, with a known number of segments, and into
+/// cold memory.
 const DURABLE: u64 = 4;
 const PRIORITY: u64 = 8;
+const SEGMENTS: u64 = 16;
+const COLD: u64 = 32;
 /// Bits of a plan's first number, below the count of its I/Os.
 const ANY: u64 = 1;
 const IN_TURN: u64 = 2;
@@ -44,9 +47,15 @@ pub fn encode(plans: &[TaskPlan]) -> String {
         let (mut end, mut waits_for) = (0, 0);
         for (index, io) in plan.ios.iter().enumerate() {
             let own = io.priority.map_or(0, |_| PRIORITY);
-            put(&mut bytes, code(io.direction) | if io.durable { DURABLE } else { 0 } | own);
+            let durable = if io.durable { DURABLE } else { 0 };
+            let segments = if io.segments > 0 { SEGMENTS } else { 0 };
+            let cold = if io.cold { COLD } else { 0 };
+            put(&mut bytes, code(io.direction) | durable | own | segments | cold);
             if let Some(OwnPriority { class, level }) = io.priority {
                 bytes.extend([class, level]);
+            }
+            if io.segments > 0 {
+                put(&mut bytes, u64::from(io.segments));
             }
             let sector = io.offset / SECTOR_BYTES;
             put_signed(&mut bytes, sector as i64 - end as i64);
@@ -76,9 +85,10 @@ pub fn decode(text: &str) -> Result<Vec<TaskPlan>, PlanError> {
         .decode(text)
         .map_err(|error| PlanError::of(format!("it is not base64: {error}")))?;
     let mut reader = Reader { bytes: &bytes, flags: FLAGS };
-    // Versions 1 to 4, which stored runs may have, had no flags, one, two and three.
+    // Versions 1 to 4, which stored runs may have, had no flags, one, two and three; version 5 knew neither segments nor
+    // cold memory.
     reader.flags = match reader.number()? {
-        version @ 1..=VERSION => version as u32 - 1,
+        version @ 1..=VERSION => (version as u32 - 1).min(FLAGS),
         other => {
             return Err(PlanError::of(format!("its version is {other}, not up to {VERSION}")));
         }
@@ -217,6 +227,7 @@ impl Reader<'_> {
                 }
                 Some(OwnPriority { class, level })
             };
+            let segments = if first & SEGMENTS == 0 { 0 } else { self.short()? };
             let sector = end
                 .checked_add_signed(self.signed()?)
                 .filter(|sector| *sector <= MAX_SECTOR)
@@ -237,6 +248,8 @@ impl Reader<'_> {
                 bytes,
                 direction,
                 durable: first & DURABLE != 0,
+                segments,
+                cold: first & COLD != 0,
                 priority,
                 waits_for,
                 rank,
@@ -276,6 +289,8 @@ mod tests {
             bytes: 4096,
             direction: Direction::Read,
             durable: false,
+            segments: 0,
+            cold: false,
             priority: None,
             waits_for: index.saturating_sub(1),
             rank: index,
@@ -291,6 +306,9 @@ mod tests {
         let plans = both.map(|any| both.map(|in_turn| both.map(|known| plan(any, in_turn, known))));
         let mut plans = plans.concat().concat();
         plans[3].home = Some(Home { processor: 300, of: 512 });
+        plans[4].ios[1].segments = 254;
+        (plans[4].ios[1].cold, plans[4].ios[2].cold) = (true, true);
+        plans[4].ios[1].priority = Some(OwnPriority { class: 2, level: 7 });
         assert_eq!(decode(&encode(&plans)).unwrap(), plans);
     }
 
@@ -305,22 +323,23 @@ mod tests {
     #[test]
     fn earlier_versions_had_fewer_flags() {
         let mut bytes = URL_SAFE_NO_PAD.decode(encode(&[plan(false, false, false)])).unwrap();
-        assert_eq!(bytes[..3], [5, 1, 5 << 4]);
+        assert_eq!(bytes[..3], [6, 1, 5 << 4]);
         for (version, first, any, in_turn, known) in [
             (1, 5, false, false, false),
             (2, 5 << 1, false, false, false),
             (2, 5 << 1 | 1, true, false, false),
             (3, 5 << 2 | 2, false, true, false),
             (4, 5 << 3 | 4, false, false, true),
+            (5, 5 << 4 | 4, false, false, true),
         ] {
             (bytes[0], bytes[2]) = (version, first);
             let read = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap();
             assert_eq!(read, [plan(any, in_turn, known)]);
         }
-        for version in [0, 6] {
+        for version in [0, 7] {
             bytes[0] = version;
             let error = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap_err();
-            assert_eq!(error.to_string(), format!("its version is {version}, not up to 5"));
+            assert_eq!(error.to_string(), format!("its version is {version}, not up to 6"));
         }
     }
 }
