@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -37,6 +36,8 @@ _BEGINS_S = 0.5
 """Time for the recorder to attach its programs."""
 _REPLAYS = "blkguest"
 _MAIN = 10
+_SET_UP_ONCE = ("git-status",)
+"""Commands whose repeated set-up does nothing on a host but read, which the recording would have too."""
 _RAMP = re.compile(r"^ramp_time=.*\n", re.MULTILINE)
 """A recording has it, the figures of a load do not."""
 _RUNTIME = re.compile(r"^runtime=.*$", re.MULTILINE)
@@ -119,9 +120,13 @@ def is_model(target: str) -> bool:
 
 
 def load_without_ramp(name: str, runtime: str) -> Workload:
-    """A shipped workload, all of which counts, for so long; a command is as it is."""
+    """A shipped workload, all of which counts, for so long; a command as it is, without set-ups that read."""
     if name not in shipped_workloads():
-        return load_workload(name)
+        workload = load_workload(name)
+        if name in _SET_UP_ONCE and workload.command is not None:
+            command = workload.command.model_copy(update={"repeat_set_up": ""})
+            return workload.model_copy(update={"command": command})
+        return workload
     text = _RUNTIME.sub(f"runtime={runtime}", _RAMP.sub("", shipped_workloads()[name].read_text()))
     return parse_workload(text, name=name, source=name)
 
@@ -210,7 +215,8 @@ def runs_on(
 ) -> Iterator[Callable[[Workload, Path], Figures]]:
     """Makes a function that runs one of the workloads on a disk and records the disk meanwhile.
 
-    A run has the figures of its recording, so that programs and loads have the same.
+    A run has the figures of its recording, so that programs and loads have the same. Commands run once
+    before: the first run may find other files than it leaves.
     """
     with _session(target, workloads, scheduler) as (session, cell_of):
 
@@ -221,6 +227,9 @@ def runs_on(
                 raise SystemExit(sample.error)
             return Figures.of_recording(recording, of_replay=workload.replays, main_tasks=main_tasks)
 
+        for workload in workloads:
+            if workload.command is not None:
+                session.run(cell_of(workload))
         yield measured_run
 
 
@@ -290,5 +299,5 @@ def recorded(target: str, file: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        recorder.send_signal(signal.SIGINT)
+        recorder.terminate()  # shells have commands in the background ignore SIGINT
         recorder.communicate()

@@ -9,8 +9,8 @@ with that second run of the load, beside it in time, the two in alternating orde
 It has 95 % intervals of the geometric mean over the rounds. Right is then a replay whose intervals lie within
 the limits, off is one with an interval beyond its limit, and the rounds leave the others undecided.
 
-Figures are those of the block layer, from the queueing of an I/O to its completion. Of fio's loads on a disk
-only the jobs count, and not what starts them.
+Figures are those of the block layer, from the queueing of an I/O to its completion. On a disk only the jobs
+of a load count, or the tasks that make most of a program's I/O, and not what starts them.
 
 Right is a replay whose throughput and mean latency are within 5 %, and whose p99 is within 15 %.
 """
@@ -165,18 +165,15 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
     plain = load_without_ramp(load, options.runtime)
     orders = itertools.cycle(itertools.permutations(("replay", "again")))
     rounds: list[dict[str, Figures]] = []
-    main_tasks = load not in PROGRAMS
     run = folder / "run"
-    with runs_on(options.target, [plain], scheduler, main_tasks=main_tasks) as measured_run:
+    with runs_on(options.target, [plain], scheduler, main_tasks=True) as measured_run:
         # The first run reads the programs that make the load from the disk, later ones do not.
         measured_run(plain, run)
         time.sleep(options.rest)
         recorded = measured_run(plain, run)
     for order in itertools.islice(orders, options.rounds):
         workloads = {"replay": load_workload(f"trace:{run}"), "again": plain}
-        with runs_on(
-            options.target, list(workloads.values()), scheduler, main_tasks=main_tasks
-        ) as measured_run:
+        with runs_on(options.target, list(workloads.values()), scheduler, main_tasks=True) as measured_run:
             found = {}
             for kind in order:
                 time.sleep(options.rest)
