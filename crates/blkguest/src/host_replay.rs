@@ -32,9 +32,9 @@ use crate::shared_memory::SharedMemory;
 /// Time from the last process that is ready to the first I/O: all of them sleep by then.
 const START_MARGIN_NS: u64 = 50_000_000;
 
-/// Buffers of all tasks together, so that what one of them read last is not in a processor's cache when its turn comes
-/// again. On the machine of the measurements 16 of 1.3 MiB are as good as 64, and 4 are not.
-const COLD_BUFFERS: usize = 32;
+/// Buffers of all tasks together, so that one that is to be cold is in no processor's cache when its turn comes again. On the
+/// machine of the measurements 16 of 1.3 MiB are as good as 64, and 4 are not.
+const MOST_BUFFERS: usize = 32;
 
 /// A job file, and the places of its clones.
 #[derive(Debug, Deserialize)]
@@ -103,7 +103,7 @@ impl Request {
             asynchronous: self.own_paths.asynchronous.into(),
             always_asynchronous: self.always_asynchronous,
             segment_limits: self.segment_limits,
-            cold_buffers: COLD_BUFFERS.div_ceil(self.places.len().max(1)),
+            most_buffers: MOST_BUFFERS.div_ceil(self.places.len().max(1)),
             shares_processors: self.places.len() > processors
                 || taken.windows(2).any(|pair| pair[0] == pair[1]),
         }

@@ -192,7 +192,11 @@ impl Queue {
             priority,
             descriptor: worker.target.descriptor() as u32,
             // A sync takes none of these.
-            buffer: if bytes > 0 { worker.target.buffer(bytes, manner) as u64 } else { 0 },
+            buffer: if bytes > 0 {
+                worker.target.buffer(direction, bytes, manner) as u64
+            } else {
+                0
+            },
             bytes: u64::from(bytes),
             offset: if bytes > 0 { worker.target.offset(offset) } else { 0 },
             flags,

@@ -73,8 +73,8 @@ pub struct RealReplay {
     pub shares_processors: bool,
     /// Those of the disk's driver, if they are known.
     pub segment_limits: Option<SegmentLimits>,
-    /// Buffers of a task that reads into cold memory.
-    pub cold_buffers: usize,
+    /// Buffers of one task at most.
+    pub most_buffers: usize,
 }
 
 impl RealReplay {
@@ -261,7 +261,8 @@ pub fn run_clone(
     shared: SharedMemory,
 ) -> Result<(), Failure> {
     let job = clone.job;
-    let target = Target::open(path, start, clone.region, job, buffer(clone)?)?;
+    let target =
+        Target::open(path, start, clone.region, job, buffer(clone)?, clone.real_replay.is_some())?;
     if job.pre_read {
         target.pre_read()?;
     }
@@ -361,8 +362,8 @@ fn buffer(clone: &JobProcess) -> Result<Buffer, Failure> {
         segments: io.segments.into(),
         cold: io.cold,
     };
-    let ios = replay.plans[clone.index as usize].ios.iter().map(data);
-    Buffer::in_segments(ios, limits, real.cold_buffers)
+    let plan = &replay.plans[clone.index as usize];
+    Buffer::in_segments(plan.ios.iter().map(data), limits, plan.depth() as usize, real.most_buffers)
 }
 
 /// Adds a clone's record to that of its job.
@@ -398,7 +399,7 @@ mod tests {
             always_asynchronous: false,
             shares_processors: false,
             segment_limits: None,
-            cold_buffers: 1,
+            most_buffers: 1,
         };
         let plan = |ios: &[ReplayIo]| TaskPlan { ios: ios.to_vec(), ..TaskPlan::default() };
         assert!(real.only_calls(&plan(&[io(0, None), io(1, None)])));

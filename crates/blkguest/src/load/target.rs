@@ -9,7 +9,7 @@ use blksim::workload::Job;
 use blksim::workload::job::Advice;
 use blksim::workload::layout::Region;
 
-use super::buffer::{Buffer, Data};
+use super::buffer::{self, Buffer, Data};
 use crate::failure::{Failure, checked};
 
 /// `BLKDISCARD` (`_IO(0x12, 119)`, `include/uapi/linux/fs.h`).
@@ -35,16 +35,19 @@ pub struct Target {
     start: u64,
     region: Region,
     buffer: Buffer,
+    /// Whether each write has other data, which takes time.
+    renews: bool,
 }
 
 impl Target {
-    /// Opens `path`, whose first byte is byte `start` of the layout.
+    /// Opens `path`, whose first byte is byte `start` of the layout. `renews` has each write get other data.
     pub fn open(
         path: &str,
         start: u64,
         region: Region,
         job: &Job,
         buffer: Buffer,
+        renews: bool,
     ) -> Result<Self, Failure> {
         let mut flags = libc::O_CLOEXEC;
         flags |= match (job.mode.reads, job.mode.writes) {
@@ -66,7 +69,7 @@ impl Target {
             checked(&format!("opening {path}"), unsafe { libc::open(text.as_ptr(), flags) })?;
         // SAFETY: the descriptor is fresh and nobody else's.
         let file = unsafe { File::from_raw_fd(descriptor) };
-        let target = Self { file, path: path.to_owned(), start, region, buffer };
+        let target = Self { file, path: path.to_owned(), start, region, buffer, renews };
         if !job.direct {
             target.advise(match job.advice {
                 Advice::None => libc::POSIX_FADV_NORMAL,
@@ -106,13 +109,16 @@ impl Target {
         self.file.as_raw_fd()
     }
 
-    /// The memory of an I/O.
-    pub fn buffer(&self, bytes: u32, manner: Manner) -> *mut u8 {
-        self.buffer.of_io(Data {
-            bytes: bytes as usize,
-            segments: manner.segments.into(),
-            cold: manner.cold,
-        })
+    /// The memory of an I/O, with the data that it writes.
+    pub fn buffer(&self, direction: Direction, bytes: u32, manner: Manner) -> *mut u8 {
+        let bytes = bytes as usize;
+        let segments = manner.segments.into();
+        let data = self.buffer.of_io(Data { bytes, segments, cold: manner.cold });
+        if self.renews && direction == Direction::Write {
+            // SAFETY: the buffer holds any of the job's I/Os.
+            unsafe { buffer::renew(data, bytes) };
+        }
+        data
     }
 
     /// Offset in the file of a byte of the layout.
@@ -134,7 +140,7 @@ impl Target {
             _ => {}
         }
         let (descriptor, offset) = (self.descriptor(), self.offset(byte));
-        let buffer = self.buffer(bytes, manner).cast();
+        let buffer = self.buffer(direction, bytes, manner).cast();
         let data = libc::iovec { iov_base: buffer, iov_len: bytes as usize };
         // SAFETY: the buffer holds any of the job's I/Os.
         let result = unsafe {
