@@ -113,7 +113,7 @@ impl Buffer {
 }
 
 /// Gives both halves of each sector of a write other data than before, so that two of its eight lines in a processor's cache are
-/// new, as fio does (`small_content_scramble` in io_u.c, fio 3.33): a host copies data more slowly that a processor has just
+/// new, as fio does (`small_content_scramble` in `io_u.c`, fio 3.33): a host copies data more slowly that a processor has just
 /// written, and a device may store the same data faster.
 ///
 /// If all lines are new, as in a program that makes all of its data anew, writes of 1 MiB take a sixth longer, and if only one
@@ -126,8 +126,11 @@ pub unsafe fn renew(data: *mut u8, bytes: usize) {
     for offset in (0..bytes).step_by(RENEWED_EVERY) {
         // SAFETY: buffers begin at a page, and I/Os are whole sectors.
         unsafe {
-            let word = data.add(offset).cast::<u64>();
-            word.write(word.read().wrapping_mul(MULTIPLIER).wrapping_add(1));
+            let word = data.add(offset).cast::<[u8; 8]>();
+            let old = u64::from_ne_bytes(word.read());
+            // Sectors that are all alike may be stored faster too.
+            let new = old.wrapping_mul(MULTIPLIER).wrapping_add(2 * offset as u64 + 1);
+            word.write(new.to_ne_bytes());
         }
     }
 }
@@ -278,12 +281,12 @@ mod tests {
             // SAFETY: the buffer has a page.
             unsafe {
                 renew(first, 1024);
-                [0, 64, 128].map(|word| first.cast::<u64>().add(word).read())
+                [0, 512, 1024].map(|at| first.add(at).cast::<[u8; 8]>().read())
             }
         };
         let (before, after) = (words(), words());
-        assert!(before[0] != after[0] && before[1] != after[1]);
-        assert_eq!((before[2], after[2]), (0, 0));
+        assert!(before[0] != after[0] && before[1] != after[1] && after[0] != after[1]);
+        assert_eq!((before[2], after[2]), ([0; 8], [0; 8]));
     }
 
     /// Addresses in memory of the pages of a buffer, by their number; `None` without permission to know them.
