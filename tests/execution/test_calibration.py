@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from blklab.backends import Session
+from blklab.errors import RunFailedError
 from blklab.execution.calibration.fit import BASELINE, Observation, fitted
 from blklab.execution.calibration.host_fidelity import HostCell, HostFidelityDocument, HostPair, host_fidelity
 from blklab.execution.calibration.loads import CHECKED, FITTED, MATRIX, Load
-from blklab.execution.calibration.measuring import memory_device
+from blklab.execution.calibration.measuring import MemoryDevice, memory_device
 from blklab.execution.calibration.prediction import predicted_iops
 from blklab.execution.calibration.table_file import table_text
 from blklab.spec.machines import Machine, SchedulerCosts, StepCosts, load_machine, read_machine
@@ -127,6 +131,21 @@ def _document(*, errors: list[float], same_order: list[bool]) -> HostFidelityDoc
 )
 def test_limits(errors: list[float], same_order: list[bool], holds: bool) -> None:
     assert _document(errors=errors, same_order=same_order).holds == holds
+
+
+def test_a_load_that_fails_is_named_with_the_reason() -> None:
+    samples = [
+        SimpleNamespace(status="failed", error=error) for error in ("fio ended", "no slot", "fio ended")
+    ]
+    session = SimpleNamespace(
+        target=SimpleNamespace(schedulers=["none"]),
+        check=lambda *_: None,
+        prepare=lambda *_: None,
+        run_stretch=lambda _: samples,
+    )
+    device = MemoryDevice(cast("Session", session), [Load(1, 1, 4, "read")], seed=1)
+    with pytest.raises(RunFailedError, match="the load 1x1-4k-read failed: fio ended"):
+        device.measure(1, lambda _: None)
 
 
 @pytest.mark.root

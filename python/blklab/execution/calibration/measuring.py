@@ -11,6 +11,7 @@ import datetime
 import math
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from blklab.analysis.statistics.paired import FixedDifference, paired_difference
 from blklab.analysis.statistics.series import Series, positive, shared_values
 from blklab.analysis.values import metric_values
 from blklab.backends import Session, SessionOptions, backend_for
-from blklab.errors import RequirementError
+from blklab.errors import RequirementError, RunFailedError
 from blklab.execution.calibration.fit import BASELINE, Observation
 from blklab.execution.calibration.loads import JOB_MIB, Load
 from blklab.linux.machine.description import describe_machine
@@ -112,7 +113,8 @@ class MemoryDevice:
         """Runs every load so many times.
 
         Raises:
-            BlklabError: if a load cannot run.
+            RunFailedError: if a load fails.
+            BlklabError: if it cannot run.
         """
         self._session.check(self._choices, self.workloads)
         self._session.prepare(self.workloads, announce)
@@ -123,7 +125,7 @@ class MemoryDevice:
             announce(
                 f"load {done + 1} of {len(stretches)}, {load.name}{_left(begun_ns, done, len(stretches))}"
             )
-            samples[load] += self._session.run_stretch(stretch)
+            samples[load] += _successes(load, self._session.run_stretch(stretch))
         metric = metric_named("iops")
         return Measurement(
             machine=describe_machine(),
@@ -135,6 +137,19 @@ class MemoryDevice:
         """The first load's stretch as commands."""
         _, stretch = self.stretches(1)[0]
         return self._session.stretch_commands(stretch)
+
+
+def _successes(load: Load, samples: Sequence[RunSample]) -> list[RunSample]:
+    """The slots of a stretch that a load has run in.
+
+    Raises:
+        RunFailedError: if there are none.
+    """
+    successes = [sample for sample in samples if sample.status == "ok"]
+    if not successes:
+        reasons = Counter(sample.error or "for no known reason" for sample in samples)
+        raise RunFailedError(f"the load {load.name} failed: {reasons.most_common(1)[0][0]}")
+    return successes
 
 
 @contextmanager
