@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::load::{self, JobProcess, RealReplay, SegmentLimits, Timing};
+use crate::load::{self, JobProcess, MostBuffers, RealReplay, SegmentLimits, Timing};
 use crate::process;
 use crate::processors;
 use crate::request::MAX_CLONES;
@@ -34,7 +34,7 @@ const START_MARGIN_NS: u64 = 50_000_000;
 
 /// Buffers of all tasks together, so that one that is to be cold is in no processor's cache when its turn comes again. On the
 /// machine of the measurements 16 of 1.3 MiB are as good as 64, and 4 are not.
-const MOST_BUFFERS: usize = 32;
+const MOST_BUFFERS: MostBuffers = MostBuffers { number: 32, bytes: 128 << 20 };
 
 /// A job file, and the places of its clones.
 #[derive(Debug, Deserialize)]
@@ -103,7 +103,10 @@ impl Request {
             asynchronous: self.own_paths.asynchronous.into(),
             always_asynchronous: self.always_asynchronous,
             segment_limits: self.segment_limits,
-            most_buffers: MOST_BUFFERS.div_ceil(self.places.len().max(1)),
+            most_buffers: MostBuffers {
+                number: MOST_BUFFERS.number.div_ceil(self.places.len().max(1)),
+                bytes: MOST_BUFFERS.bytes / self.places.len().max(1),
+            },
             shares_processors: self.places.len() > processors
                 || taken.windows(2).any(|pair| pair[0] == pair[1]),
         }

@@ -39,6 +39,14 @@ pub struct Data {
     pub cold: bool,
 }
 
+/// The buffers that a task may have; it has one in any case.
+#[derive(Debug, Clone, Copy)]
+pub struct MostBuffers {
+    pub number: usize,
+    /// Of all.
+    pub bytes: usize,
+}
+
 /// The memory of a clone's I/Os, which lives as long as the process. Those that are in flight at a time have a buffer each, and
 /// cold memory is the buffer of the longest ago: a host copies into memory that no processor's cache has a fifth more slowly.
 ///
@@ -73,22 +81,24 @@ impl Buffer {
     ///
     /// # Arguments
     ///
-    /// `depth` of them are in flight at a time. There are `most_buffers` if any takes cold memory, and never more.
+    /// `depth` of them are in flight at a time. There are as many buffers as a task may have if any takes cold memory.
     pub fn in_segments(
         ios: impl Iterator<Item = Data>,
         limits: SegmentLimits,
         depth: usize,
-        most_buffers: usize,
+        most: MostBuffers,
     ) -> Result<Self, Failure> {
-        let depth = depth.min(most_buffers).max(1);
-        let (mut together, mut single, mut count) = (0, 0, depth);
+        let (mut together, mut single, mut any_cold) = (0, 0, false);
         for Data { bytes, segments, cold } in ios {
             let pages = bytes.div_ceil(PAGE_BYTES);
             let of_io = limits.pages_together(pages, segments);
             together = together.max(of_io);
             single = single.max(pages - of_io);
-            count = if cold { most_buffers.max(1) } else { count };
+            any_cold |= cold;
         }
+        let most = most.number.min(most.bytes / mapped_bytes(together, single)).max(1);
+        let depth = depth.clamp(1, most);
+        let count = if any_cold { most } else { depth };
         let buffers: Result<_, _> =
             (0..count).map(|_| partly_contiguous(together, single)).collect();
         Ok(Self::of(buffers?, depth, Some(limits)))
@@ -151,13 +161,19 @@ impl SegmentLimits {
     }
 }
 
+/// The bytes of a buffer with so many pages.
+fn mapped_bytes(together: usize, single: usize) -> usize {
+    let huge_bytes = (together * PAGE_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
+    huge_bytes + single.max(FEWEST_SINGLE) * PAGE_BYTES
+}
+
 /// Huge pages with room for `together` pages at their end, and single pages behind them, of which no two neighbours lie
 /// one after the other in memory; gives the first of these. Kernels without huge pages place all anywhere.
 fn partly_contiguous(together: usize, single: usize) -> Result<*mut u8, Failure> {
     let huge_bytes = (together * PAGE_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
+    let mapped = anonymous(HUGE_PAGE_BYTES + mapped_bytes(together, single), 0)?;
     // Two pages that are allocated one after the other mostly are neighbours in memory, and so must not be in the buffer.
-    let single = single.max(FEWEST_SINGLE).next_multiple_of(2);
-    let mapped = anonymous(HUGE_PAGE_BYTES + huge_bytes + single * PAGE_BYTES, 0)?;
+    let single = single.max(FEWEST_SINGLE);
     // SAFETY: all of this lies within the mapping, which nobody else has yet, and advice that a kernel refuses changes
     // nothing. Pages are allocated when they are written to.
     unsafe {
@@ -200,6 +216,8 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use super::*;
+
+    const THREE: MostBuffers = MostBuffers { number: 3, bytes: 1 << 30 };
 
     fn data(bytes: usize, segments: usize) -> Data {
         Data { bytes, segments, cold: false }
@@ -246,7 +264,7 @@ mod tests {
             for cold in [false, true] {
                 let ios =
                     ios.iter().map(|(bytes, segments)| Data { cold, ..data(*bytes, *segments) });
-                let buffer = Buffer::in_segments(ios.clone(), limits, 2, 3).unwrap();
+                let buffer = Buffer::in_segments(ios.clone(), limits, 2, THREE).unwrap();
                 for data in ios.clone().chain(ios) {
                     written(&buffer, data);
                 }
@@ -264,13 +282,18 @@ mod tests {
             places.dedup();
             places.len()
         };
-        let buffer = Buffer::in_segments([warm, cold].into_iter(), limits, 2, 3).unwrap();
+        let buffer = Buffer::in_segments([warm, cold].into_iter(), limits, 2, THREE).unwrap();
         let places = [warm, cold, cold, warm, cold, cold, warm].map(|io| buffer.of_io(io));
         assert_eq!((places[0], places[1]), (places[6], places[5]));
         assert_eq!(different(&[places[0], places[3]]), 2);
         assert_eq!(different(&[places[1], places[2], places[4]]), 3);
-        let deep = Buffer::in_segments([warm].into_iter(), limits, 8, 3).unwrap();
-        assert_eq!(different(&[warm; 8].map(|io| deep.of_io(io))), 3);
+        let deep = |most| {
+            let buffer = Buffer::in_segments([warm].into_iter(), limits, 8, most).unwrap();
+            different(&[warm; 8].map(|io| buffer.of_io(io)))
+        };
+        // A buffer of so few pages has eight.
+        let bytes = [1 << 30, 64 << 10, 32 << 10, 1];
+        assert_eq!(bytes.map(|bytes| deep(MostBuffers { bytes, ..THREE })), [3, 2, 1, 1]);
     }
 
     #[test]
@@ -294,9 +317,9 @@ mod tests {
         let pagemap = File::open("/proc/self/pagemap").unwrap();
         let mut entries = vec![0; pages * 8];
         pagemap.read_exact_at(&mut entries, (first as usize / PAGE_BYTES * 8) as u64).unwrap();
-        let (entries, _) = entries.as_chunks();
-        let frames: Vec<u64> =
-            entries.iter().map(|entry| u64::from_ne_bytes(*entry) & ((1 << 55) - 1)).collect();
+        let entries =
+            entries.chunks_exact(8).map(|entry| u64::from_ne_bytes(entry.try_into().unwrap()));
+        let frames: Vec<u64> = entries.map(|entry| entry & ((1 << 55) - 1)).collect();
         (frames[0] != 0).then_some(frames)
     }
 
@@ -311,7 +334,7 @@ mod tests {
         let ios =
             [(1 << 20, 1), (1 << 20, 254), (1 << 19, 2), (1 << 19, 128), (9 << 10, 3), (8192, 2)];
         let ios = ios.map(|(bytes, segments)| data(bytes, segments));
-        let buffer = Buffer::in_segments(ios.into_iter(), limits, 1, 1).unwrap();
+        let buffer = Buffer::in_segments(ios.into_iter(), limits, 1, THREE).unwrap();
         for io in ios {
             let (bytes, segments, first) = (io.bytes, io.segments, buffer.of_io(io));
             let Some(frames) = page_frames(first, bytes.div_ceil(PAGE_BYTES)) else {

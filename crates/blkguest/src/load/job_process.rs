@@ -12,7 +12,7 @@ use blksim::workload::order::JobOrder;
 use blksim::workload::own_priority::OwnPriority;
 use blksim::workload::replay::{OwnPath, ReplayIo, TaskPlan};
 
-use super::buffer::{Buffer, Data, SegmentLimits};
+use super::buffer::{Buffer, Data, MostBuffers, SegmentLimits};
 use super::io_log::IoLog;
 use super::run_delay::RunDelay;
 use super::target::Manner;
@@ -73,8 +73,7 @@ pub struct RealReplay {
     pub shares_processors: bool,
     /// Those of the disk's driver, if they are known.
     pub segment_limits: Option<SegmentLimits>,
-    /// Buffers of one task at most.
-    pub most_buffers: usize,
+    pub most_buffers: MostBuffers,
 }
 
 impl RealReplay {
@@ -399,7 +398,7 @@ mod tests {
             always_asynchronous: false,
             shares_processors: false,
             segment_limits: None,
-            most_buffers: 1,
+            most_buffers: MostBuffers { number: 1, bytes: 0 },
         };
         let plan = |ios: &[ReplayIo]| TaskPlan { ios: ios.to_vec(), ..TaskPlan::default() };
         assert!(real.only_calls(&plan(&[io(0, None), io(1, None)])));

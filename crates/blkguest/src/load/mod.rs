@@ -11,7 +11,7 @@ mod synchronous;
 mod target;
 mod words;
 
-pub use buffer::SegmentLimits;
+pub use buffer::{MostBuffers, SegmentLimits};
 pub use io_log::{AskedIo, collect_ios};
 pub use job_process::{JobProcess, RealReplay, Timing, collect_record, run_clone};
 pub use slots::{CloneSlots, collect_slots, empty_slots};
