@@ -129,6 +129,7 @@ impl Source for TracefsSource {
         let mut missing = vec![
             "processes and control groups of tasks that ended within 20 ms of their I/O".to_owned(),
             "the control group that is charged, if it is not the submitting task's own".to_owned(),
+            "the segments of memory that the data of I/Os lie in".to_owned(),
         ];
         if let Some(reason) = &self.no_bpf {
             missing.push(format!("that takes BPF, which cannot be used: {reason}"));
