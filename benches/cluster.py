@@ -2,8 +2,8 @@
 """Measures how much faster two Dask workers of one thread are than one, in turns; needs two free processors.
 
 Beside it stands what a second thread is worth here without a cluster. Schedulers and workers have the
-settings of `examples/dask.yaml`, or Dask's own. Each cluster runs alone: an idle one takes some 3 % of a
-processor.
+settings of `examples/dask.yaml`, or Dask's own. Each cluster runs alone, since an idle one takes processor
+time.
 
 python benches/cluster.py [--pairs 5] [--simulations 12] [--simulated-s 40] [--dask-defaults]
 """
@@ -34,7 +34,7 @@ from blklab.spec.targets import parse_target
 from blklab.spec.workloads import load_workload
 
 SIMULATED_S = 40
-"""Length of a simulated load, which takes some second."""
+"""Length of a simulated load, which takes about a second."""
 SETTINGS = Path(__file__).parents[1] / "examples" / "dask.yaml"
 
 

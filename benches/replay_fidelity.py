@@ -167,8 +167,9 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
     rounds: list[dict[str, Figures]] = []
     run = folder / "run"
     with runs_on(options.target, [plain], scheduler, main_tasks=True) as measured_run:
-        # The first run reads the programs that make the load from the disk, later ones do not.
-        measured_run(plain, run)
+        if plain.command is None:  # others have run once
+            # The first run reads the programs that make the load from the disk, later ones do not.
+            measured_run(plain, run)
         time.sleep(options.rest)
         recorded = measured_run(plain, run)
     for order in itertools.islice(orders, options.rounds):

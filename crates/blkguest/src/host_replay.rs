@@ -103,10 +103,7 @@ impl Request {
             asynchronous: self.own_paths.asynchronous.into(),
             always_asynchronous: self.always_asynchronous,
             segment_limits: self.segment_limits,
-            most_buffers: MostBuffers {
-                number: MOST_BUFFERS.number.div_ceil(self.places.len().max(1)),
-                bytes: MOST_BUFFERS.bytes / self.places.len().max(1),
-            },
+            most_buffers: MOST_BUFFERS.of_each(self.places.len()),
             shares_processors: self.places.len() > processors
                 || taken.windows(2).any(|pair| pair[0] == pair[1]),
         }

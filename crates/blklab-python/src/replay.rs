@@ -7,7 +7,7 @@ use blkrecord::readers;
 use blkreplay::{Kind, Options, ReplayError, ScaleTo, workload};
 use blksim::block::request::SECTOR_BYTES;
 use blksim::core::record::Direction;
-use blksim::workload::replay::{Home, ReplayIo, Signal, TaskPlan, encode};
+use blksim::workload::replay::{Home, Memory, ReplayIo, Signal, TaskPlan, encode};
 use pyo3::prelude::*;
 
 use crate::{error, records};
@@ -37,8 +37,7 @@ pub fn plans_in_turn(
             bytes: sectors * SECTOR_BYTES as u32,
             direction: if writes { Direction::Write } else { Direction::Read },
             durable: false,
-            segments: 0,
-            cold: false,
+            memory: Memory::default(),
             priority: None,
             waits_for: index,
             rank: index,

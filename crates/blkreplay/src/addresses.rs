@@ -120,6 +120,7 @@ fn touched_extents(ios: &[RecordedIo]) -> Vec<Extent> {
 mod tests {
     use super::*;
     use crate::recorded::Action;
+    use blksim::workload::replay::Memory;
 
     fn io(sector: u64, sectors: u32) -> RecordedIo {
         RecordedIo {
@@ -136,8 +137,7 @@ mod tests {
             command: 0,
             cgroup: 0,
             processor: 0,
-            segments: 0,
-            ahead: false,
+            memory: Memory::default(),
         }
     }
 

@@ -9,6 +9,8 @@ use blkrecord::names::Names;
 use blkrecord::readers::RecordReader;
 use blkrecord::task_event::TaskEvent;
 
+use blksim::workload::replay::Memory;
+
 use crate::error::ReplayError;
 use crate::options::{Kind, Options};
 
@@ -39,10 +41,8 @@ pub struct RecordedIo {
     pub command: u32,
     pub cgroup: u32,
     pub processor: u16,
-    /// Pieces of memory that lay apart; 0 if that is unknown.
-    pub segments: u16,
-    /// Read ahead by the page cache.
-    pub ahead: bool,
+    /// Cold if the page cache has read ahead into it.
+    pub memory: Memory,
 }
 
 impl RecordedIo {
@@ -177,8 +177,10 @@ impl Recorded {
             command: io.command,
             cgroup: io.cgroup,
             processor: io.processor,
-            segments: io.segments,
-            ahead: action == Action::Read && io.flags.contains(Flags::AHEAD),
+            memory: Memory {
+                segments: io.segments,
+                cold: action == Action::Read && io.flags.contains(Flags::AHEAD),
+            },
         };
         if action == Action::Write && io.flags.contains(Flags::PREFLUSH) {
             self.preflushes += 1;
@@ -191,7 +193,7 @@ impl Recorded {
                 barrier: false,
                 completed_ns: queued_ns + 1,
                 submitted_ns: queued_ns,
-                segments: 0,
+                memory: Memory::default(),
                 ..recorded
             });
             let queued_ns = queued_ns + 1;

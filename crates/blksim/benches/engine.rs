@@ -14,7 +14,7 @@ use blksim::devices::Profile;
 use blksim::engine::Limits;
 use blksim::simulate::{Setup, Simulation, simulate};
 use blksim::workload::parse;
-use blksim::workload::replay::{KEY, ReplayIo, TaskPlan, encode};
+use blksim::workload::replay::{KEY, Memory, ReplayIo, TaskPlan, encode};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// 4 KiB random reads at depth 32 that end after `count` I/Os.
@@ -132,8 +132,7 @@ fn replay(criterion: &mut Criterion) {
         bytes: 4096,
         direction: Direction::Read,
         durable: false,
-        segments: 0,
-        cold: false,
+        memory: Memory::default(),
         priority: None,
         waits_for: index.saturating_sub(31),
         rank: index,

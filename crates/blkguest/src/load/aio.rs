@@ -192,10 +192,9 @@ impl Queue {
             priority,
             descriptor: worker.target.descriptor() as u32,
             // A sync takes none of these.
-            buffer: if bytes > 0 {
-                worker.target.buffer(direction, bytes, manner) as u64
-            } else {
-                0
+            buffer: match bytes {
+                0 => 0,
+                bytes => worker.target.buffer(direction, bytes, manner.memory) as u64,
             },
             bytes: u64::from(bytes),
             offset: if bytes > 0 { worker.target.offset(offset) } else { 0 },

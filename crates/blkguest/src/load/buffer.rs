@@ -3,19 +3,18 @@
 use std::cell::Cell;
 use std::ptr;
 
+use blksim::workload::replay::Memory;
 use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// Of a generator of random numbers (Knuth's MMIX).
-const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
 /// Bytes from one new word of a write to the next.
 const RENEWED_EVERY: usize = 256;
 /// Bytes of a page, and the alignment of buffers.
 const PAGE_BYTES: usize = 4096;
 /// Larger buffers are populated on first use.
 const POPULATED_BYTES: usize = 4 << 20;
-/// So that the first page and the second are not allocated one after the other.
+/// Single pages at least, so that the first of two is not allocated right before the second.
 const FEWEST_SINGLE: usize = 8;
 /// A huge page of x86-64 and of aarch64.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -29,22 +28,20 @@ pub struct SegmentLimits {
     pub bytes: usize,
 }
 
-/// The data of an I/O.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Data {
-    pub bytes: usize,
-    /// Pieces of memory that lie apart; 0 if that is unknown.
-    pub segments: usize,
-    /// Into memory that has not been in use for long, as the page cache takes for what it reads ahead.
-    pub cold: bool,
-}
-
 /// The buffers that a task may have; it has one in any case.
 #[derive(Debug, Clone, Copy)]
 pub struct MostBuffers {
     pub number: usize,
     /// Of all.
     pub bytes: usize,
+}
+
+impl MostBuffers {
+    /// Those of each of so many tasks.
+    pub fn of_each(self, tasks: usize) -> Self {
+        let tasks = tasks.max(1);
+        Self { number: self.number.div_ceil(tasks), bytes: self.bytes / tasks }
+    }
 }
 
 /// The memory of a clone's I/Os, which lives as long as the process. Those that are in flight at a time have a buffer each, and
@@ -75,7 +72,7 @@ impl Buffer {
         Ok(Self::of(vec![anonymous(bytes, populated)?], 1, None))
     }
 
-    /// Memory in which each I/O, of so many bytes, can have so many segments. A device takes a request of one segment as
+    /// Memory in which each I/O, of so many bytes, can have its segments. A device takes a request of one segment as
     /// soon as it has a place for it, and one of 254 perhaps only by itself. I/Os whose segments are unknown get as many
     /// as the driver takes: with fewer they could be faster than the recorded ones, and with more they would be split.
     ///
@@ -83,24 +80,22 @@ impl Buffer {
     ///
     /// `depth` of them are in flight at a time. There are as many buffers as a task may have if any takes cold memory.
     pub fn in_segments(
-        ios: impl Iterator<Item = Data>,
+        ios: impl Iterator<Item = (usize, Memory)>,
         limits: SegmentLimits,
         depth: usize,
         most: MostBuffers,
     ) -> Result<Self, Failure> {
-        let (mut together, mut single, mut any_cold) = (0, 0, false);
-        for Data { bytes, segments, cold } in ios {
-            let pages = bytes.div_ceil(PAGE_BYTES);
-            let of_io = limits.pages_together(pages, segments);
-            together = together.max(of_io);
-            single = single.max(pages - of_io);
-            any_cold |= cold;
+        let (mut most_pages, mut any_cold) = (Pages { together: 0, single: FEWEST_SINGLE }, false);
+        for (bytes, memory) in ios {
+            let pages = limits.pages(bytes, memory);
+            most_pages.together = most_pages.together.max(pages.together);
+            most_pages.single = most_pages.single.max(pages.single);
+            any_cold |= memory.cold;
         }
-        let most = most.number.min(most.bytes / mapped_bytes(together, single)).max(1);
+        let most = most.number.min(most.bytes / most_pages.bytes()).max(1);
         let depth = depth.clamp(1, most);
         let count = if any_cold { most } else { depth };
-        let buffers: Result<_, _> =
-            (0..count).map(|_| partly_contiguous(together, single)).collect();
+        let buffers: Result<_, _> = (0..count).map(|_| most_pages.map()).collect();
         Ok(Self::of(buffers?, depth, Some(limits)))
     }
 
@@ -109,85 +104,99 @@ impl Buffer {
     }
 
     /// The first byte for an I/O.
-    pub fn of_io(&self, Data { bytes, segments, cold }: Data) -> *mut u8 {
-        let (counter, buffers) =
-            if cold { (&self.cold_count, self.buffers.len()) } else { (&self.count, self.depth) };
+    pub fn of_io(&self, bytes: usize, memory: Memory) -> *mut u8 {
+        let (counter, buffers) = if memory.cold {
+            (&self.cold_count, self.buffers.len())
+        } else {
+            (&self.count, self.depth)
+        };
         let number = counter.replace(counter.get().wrapping_add(1));
         let single = self.buffers[number % buffers];
-        let together = self
-            .limits
-            .map_or(0, |limits| limits.pages_together(bytes.div_ceil(PAGE_BYTES), segments));
+        let together = self.limits.map_or(0, |limits| limits.pages(bytes, memory).together);
         // SAFETY: so many pages lie before the single ones.
         unsafe { single.sub(together * PAGE_BYTES) }
     }
-}
 
-/// Gives both halves of each sector of a write other data than before, so that two of its eight lines in a processor's cache are
-/// new, as fio does (`small_content_scramble` in `io_u.c`, fio 3.33): a host copies data more slowly that a processor has just
-/// written, and a device may store the same data faster.
-///
-/// If all lines are new, as in a program that makes all of its data anew, writes of 1 MiB take a sixth longer, and if only one
-/// is, a tenth less, on the machine of the measurements.
-///
-/// # Safety
-///
-/// So many bytes are mapped there, and nobody else's.
-pub unsafe fn renew(data: *mut u8, bytes: usize) {
-    for offset in (0..bytes).step_by(RENEWED_EVERY) {
-        // SAFETY: buffers begin at a page, and I/Os are whole sectors.
-        unsafe {
-            let word = data.add(offset).cast::<[u8; 8]>();
-            let old = u64::from_ne_bytes(word.read());
-            // Sectors that are all alike may be stored faster too.
-            let new = old.wrapping_mul(MULTIPLIER).wrapping_add(2 * offset as u64 + 1);
-            word.write(new.to_ne_bytes());
+    /// The same for a write, both halves of each of whose sectors get other data than before, so that two of its eight lines in
+    /// a processor's cache are new, as with fio (`small_content_scramble` in `io_u.c`, fio 3.33). A host copies data more
+    /// slowly that a processor has just written, and a device may store the same data faster.
+    ///
+    /// On the machine of the measurements writes of 1 MiB took 14 % longer than fio's if all lines were new, as in a program that
+    /// makes all of its data anew, and 3 to 8 % less if only one was.
+    pub fn of_new_data(&self, bytes: usize, memory: Memory) -> *mut u8 {
+        let data = self.of_io(bytes, memory);
+        for offset in (0..bytes).step_by(RENEWED_EVERY) {
+            // SAFETY: the buffer holds the I/O, which is of whole sectors.
+            unsafe {
+                let word = data.add(offset).cast::<[u8; 8]>();
+                // Sectors that are all alike may be stored faster too.
+                let new = u64::from_ne_bytes(word.read()).wrapping_add(2 * offset as u64 + 1);
+                word.write(new.to_ne_bytes());
+            }
         }
+        data
     }
 }
 
 impl SegmentLimits {
-    /// The number of pages that have to lie together, so that an I/O of so many has so many segments. Those are as long as
-    /// the driver takes them, and any other page is a segment of its own.
-    fn pages_together(self, pages: usize, segments: usize) -> usize {
+    /// The pages of an I/O, some of which have to lie together, so that it has its segments. Those are as long as the driver takes
+    /// them, and any other page is a segment of its own.
+    fn pages(self, bytes: usize, memory: Memory) -> Pages {
+        let pages = bytes.div_ceil(PAGE_BYTES);
         let most = self.number.max(1);
-        let segments = if segments == 0 { most } else { segments.min(most) };
+        let segments = match memory.segments {
+            0 => most,
+            known => most.min(known.into()),
+        };
         let too_many = pages.saturating_sub(segments);
         // Each segment saves as many as it has pages, less itself.
         let saved = (self.bytes.min(HUGE_PAGE_BYTES) / PAGE_BYTES).saturating_sub(1);
-        if saved == 0 {
-            return 0;
-        }
-        (too_many + too_many.div_ceil(saved)).min(pages)
+        let together = match saved {
+            0 => 0,
+            saved => (too_many + too_many.div_ceil(saved)).min(pages),
+        };
+        Pages { together, single: pages - together }
     }
 }
 
-/// The bytes of a buffer with so many pages.
-fn mapped_bytes(together: usize, single: usize) -> usize {
-    let huge_bytes = (together * PAGE_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
-    huge_bytes + single.max(FEWEST_SINGLE) * PAGE_BYTES
+/// Pages of an I/O or a buffer: those that lie together in memory, and those that are a segment each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pages {
+    together: usize,
+    single: usize,
 }
 
-/// Huge pages with room for `together` pages at their end, and single pages behind them, of which no two neighbours lie
-/// one after the other in memory; gives the first of these. Kernels without huge pages place all anywhere.
-fn partly_contiguous(together: usize, single: usize) -> Result<*mut u8, Failure> {
-    let huge_bytes = (together * PAGE_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
-    let mapped = anonymous(HUGE_PAGE_BYTES + mapped_bytes(together, single), 0)?;
-    // Two pages that are allocated one after the other mostly are neighbours in memory, and so must not be in the buffer.
-    let single = single.max(FEWEST_SINGLE);
-    // SAFETY: all of this lies within the mapping, which nobody else has yet, and advice that a kernel refuses changes
-    // nothing. Pages are allocated when they are written to.
-    unsafe {
-        let huge = mapped.add(mapped.align_offset(HUGE_PAGE_BYTES));
-        let rest = huge.add(huge_bytes);
-        if together > 0 {
-            libc::madvise(huge.cast(), huge_bytes, libc::MADV_HUGEPAGE);
-            ptr::write_bytes(rest.sub(together * PAGE_BYTES), 0, together * PAGE_BYTES);
+impl Pages {
+    fn huge_bytes(self) -> usize {
+        (self.together * PAGE_BYTES).next_multiple_of(HUGE_PAGE_BYTES)
+    }
+
+    /// Of a buffer.
+    fn bytes(self) -> usize {
+        self.huge_bytes() + self.single * PAGE_BYTES
+    }
+
+    /// Maps huge pages, at whose end those that lie together are, and single pages behind them, of which no two neighbours lie one
+    /// after the other in memory; gives the first of these. Kernels without huge pages place all anywhere.
+    fn map(self) -> Result<*mut u8, Failure> {
+        let Self { together, single } = self;
+        let mapped = anonymous(HUGE_PAGE_BYTES + self.bytes(), 0)?;
+        // SAFETY: all of this lies within the mapping, which nobody else has yet, and advice that a kernel refuses changes
+        // nothing. Pages are allocated when they are written to.
+        unsafe {
+            let huge = mapped.add(mapped.align_offset(HUGE_PAGE_BYTES));
+            let rest = huge.add(self.huge_bytes());
+            if together > 0 {
+                libc::madvise(huge.cast(), self.huge_bytes(), libc::MADV_HUGEPAGE);
+                ptr::write_bytes(rest.sub(together * PAGE_BYTES), 0, together * PAGE_BYTES);
+            }
+            libc::madvise(rest.cast(), single * PAGE_BYTES, libc::MADV_NOHUGEPAGE);
+            // Pages that are allocated one after the other mostly are neighbours in memory.
+            for page in (0..single).step_by(2).chain((1..single).step_by(2)) {
+                ptr::write_bytes(rest.add(page * PAGE_BYTES), 0, PAGE_BYTES);
+            }
+            Ok(rest)
         }
-        libc::madvise(rest.cast(), single * PAGE_BYTES, libc::MADV_NOHUGEPAGE);
-        for page in (0..single).step_by(2).chain((1..single).step_by(2)) {
-            ptr::write_bytes(rest.add(page * PAGE_BYTES), 0, PAGE_BYTES);
-        }
-        Ok(rest)
     }
 }
 
@@ -219,34 +228,38 @@ mod tests {
 
     const THREE: MostBuffers = MostBuffers { number: 3, bytes: 1 << 30 };
 
-    fn data(bytes: usize, segments: usize) -> Data {
-        Data { bytes, segments, cold: false }
+    fn of(segments: u16) -> Memory {
+        Memory { segments, cold: false }
     }
 
     #[test]
     fn as_many_pages_lie_together_as_the_number_of_segments_asks_for() {
+        let together = |limits: SegmentLimits, pages: usize, segments| {
+            let found = limits.pages(pages * PAGE_BYTES, of(segments));
+            assert_eq!(found.together + found.single, pages);
+            found.together
+        };
         let long = SegmentLimits { number: 254, bytes: u32::MAX as usize };
-        assert_eq!(long.pages_together(254, 0), 0);
+        assert_eq!(together(long, 254, 0), 0);
         // 1 MiB: three pages in one segment, 253 others.
-        assert_eq!(long.pages_together(256, 0), 3);
-        assert_eq!(long.pages_together(256, 300), 3);
-        assert_eq!([1, 2, 256].map(|segments| long.pages_together(256, segments)), [256, 255, 3]);
+        assert_eq!(together(long, 256, 0), 3);
+        assert_eq!(together(long, 256, 300), 3);
+        assert_eq!([1, 2, 256].map(|segments| together(long, 256, segments)), [256, 255, 3]);
         // 512 in one segment, two in another, 252 others.
-        assert_eq!(long.pages_together(766, 0), 514);
+        assert_eq!(together(long, 766, 0), 514);
         // Thirteen of sixteen pages (the last is shorter), 115 others.
         let short = SegmentLimits { number: 128, bytes: 64 << 10 };
-        assert_eq!(short.pages_together(320, 0), 205);
-        assert_eq!(SegmentLimits { number: 1, ..long }.pages_together(10, 0), 10);
-        assert_eq!(SegmentLimits { number: 0, ..long }.pages_together(10, 0), 10);
-        assert_eq!(SegmentLimits { bytes: PAGE_BYTES, ..long }.pages_together(1000, 0), 0);
+        assert_eq!(together(short, 320, 0), 205);
+        assert_eq!(together(SegmentLimits { number: 1, ..long }, 10, 0), 10);
+        assert_eq!(together(SegmentLimits { number: 0, ..long }, 10, 0), 10);
+        assert_eq!(together(SegmentLimits { bytes: PAGE_BYTES, ..long }, 1000, 0), 0);
     }
 
     #[test]
     fn all_of_a_buffer_is_there() {
         let limits = |number, bytes| SegmentLimits { number, bytes };
-        let written = |buffer: &Buffer, data: Data| {
-            let bytes = data.bytes;
-            let first = buffer.of_io(data);
+        let written = |buffer: &Buffer, bytes: usize, memory| {
+            let first = buffer.of_io(bytes, memory);
             assert_eq!(first.align_offset(PAGE_BYTES), 0);
             // SAFETY: these are the first and the last byte of an I/O in a buffer of nobody else.
             unsafe {
@@ -254,7 +267,7 @@ mod tests {
                 *first.add(bytes - 1) = 1;
             }
         };
-        written(&Buffer::anywhere(1).unwrap(), data(1, 0));
+        written(&Buffer::anywhere(1).unwrap(), 1, of(0));
         for (ios, limits) in [
             (&[(1 << 20, 0), (512, 0)][..], limits(254, 4 << 20)),
             (&[(9 << 20, 0), (1 << 20, 3), (4096, 1)], limits(128, 64 << 10)),
@@ -263,10 +276,10 @@ mod tests {
         ] {
             for cold in [false, true] {
                 let ios =
-                    ios.iter().map(|(bytes, segments)| Data { cold, ..data(*bytes, *segments) });
+                    ios.iter().map(|(bytes, segments)| (*bytes, Memory { cold, ..of(*segments) }));
                 let buffer = Buffer::in_segments(ios.clone(), limits, 2, THREE).unwrap();
-                for data in ios.clone().chain(ios) {
-                    written(&buffer, data);
+                for (bytes, memory) in ios.clone().chain(ios) {
+                    written(&buffer, bytes, memory);
                 }
             }
         }
@@ -275,21 +288,22 @@ mod tests {
     #[test]
     fn ios_in_flight_have_a_buffer_each_and_cold_memory_is_that_of_the_longest_ago() {
         let limits = SegmentLimits { number: 254, bytes: 4 << 20 };
-        let (warm, cold) = (data(8192, 2), Data { cold: true, ..data(8192, 2) });
+        let (warm, cold) = (of(2), Memory { cold: true, ..of(2) });
         let different = |places: &[*mut u8]| {
             let mut places = places.to_vec();
             places.sort_unstable();
             places.dedup();
             places.len()
         };
-        let buffer = Buffer::in_segments([warm, cold].into_iter(), limits, 2, THREE).unwrap();
-        let places = [warm, cold, cold, warm, cold, cold, warm].map(|io| buffer.of_io(io));
+        let ios = [(8192, warm), (8192, cold)].into_iter();
+        let buffer = Buffer::in_segments(ios, limits, 2, THREE).unwrap();
+        let places = [warm, cold, cold, warm, cold, cold, warm].map(|io| buffer.of_io(8192, io));
         assert_eq!((places[0], places[1]), (places[6], places[5]));
         assert_eq!(different(&[places[0], places[3]]), 2);
         assert_eq!(different(&[places[1], places[2], places[4]]), 3);
         let deep = |most| {
-            let buffer = Buffer::in_segments([warm].into_iter(), limits, 8, most).unwrap();
-            different(&[warm; 8].map(|io| buffer.of_io(io)))
+            let buffer = Buffer::in_segments([(8192, warm)].into_iter(), limits, 8, most).unwrap();
+            different(&[warm; 8].map(|io| buffer.of_io(8192, io)))
         };
         // A buffer of so few pages has eight.
         let bytes = [1 << 30, 64 << 10, 32 << 10, 1];
@@ -297,15 +311,19 @@ mod tests {
     }
 
     #[test]
+    fn tasks_share_the_buffers() {
+        let most = |tasks| MostBuffers { number: 32, bytes: 1 << 20 }.of_each(tasks);
+        assert_eq!([0, 1, 3, 99].map(|tasks| most(tasks).number), [32, 32, 11, 1]);
+        assert_eq!([0, 1, 4].map(|tasks| most(tasks).bytes), [1 << 20, 1 << 20, 1 << 18]);
+    }
+
+    #[test]
     fn each_sector_of_a_write_gets_other_data() {
         let buffer = Buffer::anywhere(1024).unwrap();
-        let first = buffer.of_io(data(1024, 0));
         let words = || {
+            let first = buffer.of_new_data(1024, of(0));
             // SAFETY: the buffer has a page.
-            unsafe {
-                renew(first, 1024);
-                [0, 512, 1024].map(|at| first.add(at).cast::<[u8; 8]>().read())
-            }
+            unsafe { [0, 512, 1024].map(|at| first.add(at).cast::<[u8; 8]>().read()) }
         };
         let (before, after) = (words(), words());
         assert!(before[0] != after[0] && before[1] != after[1] && after[0] != after[1]);
@@ -333,16 +351,16 @@ mod tests {
         let limits = SegmentLimits { number: 254, bytes: 4 << 20 };
         let ios =
             [(1 << 20, 1), (1 << 20, 254), (1 << 19, 2), (1 << 19, 128), (9 << 10, 3), (8192, 2)];
-        let ios = ios.map(|(bytes, segments)| data(bytes, segments));
+        let ios = ios.map(|(bytes, segments)| (bytes, of(segments)));
         let buffer = Buffer::in_segments(ios.into_iter(), limits, 1, THREE).unwrap();
-        for io in ios {
-            let (bytes, segments, first) = (io.bytes, io.segments, buffer.of_io(io));
+        for (bytes, memory) in ios {
+            let (segments, first) = (usize::from(memory.segments), buffer.of_io(bytes, memory));
             let Some(frames) = page_frames(first, bytes.div_ceil(PAGE_BYTES)) else {
                 eprintln!("skipped: only root sees where pages lie");
                 return;
             };
             let found = 1 + frames.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
-            // By chance some pages lie one after the other, or a huge page could not be had.
+            // By chance some pages lie one after the other.
             assert!(
                 found.abs_diff(segments) <= segments / 8,
                 "{bytes} bytes: {found}, not {segments}"

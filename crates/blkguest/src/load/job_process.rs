@@ -10,9 +10,9 @@ use blksim::workload::generator::{Generator, Step, Transfer};
 use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
 use blksim::workload::own_priority::OwnPriority;
-use blksim::workload::replay::{OwnPath, ReplayIo, TaskPlan};
+use blksim::workload::replay::{OwnPath, TaskPlan};
 
-use super::buffer::{Buffer, Data, MostBuffers, SegmentLimits};
+use super::buffer::{Buffer, MostBuffers, SegmentLimits};
 use super::io_log::IoLog;
 use super::run_delay::RunDelay;
 use super::target::Manner;
@@ -180,7 +180,7 @@ impl Worker<'_> {
         let Some(cursor) = self.generator.replay() else { return (0, Manner::default()) };
         let index = cursor.submitted();
         let io = cursor.io(index);
-        (index, Manner { durable: io.durable, segments: io.segments, cold: io.cold })
+        (index, Manner { durable: io.durable, memory: io.memory })
     }
 
     /// Whether a recorded I/O is to be a synchronous call.
@@ -350,19 +350,13 @@ pub fn run_clone(
 
 /// The memory of a clone's I/Os.
 fn buffer(clone: &JobProcess) -> Result<Buffer, Failure> {
-    let (Some(real), Some(replay)) = (&clone.real_replay, &clone.job.replay) else {
+    let known = clone.real_replay.and_then(|real| Some((real.segment_limits?, real.most_buffers)));
+    let (Some((limits, most)), Some(replay)) = (known, &clone.job.replay) else {
         return Buffer::anywhere(clone.job.largest_block() as usize);
-    };
-    let Some(limits) = real.segment_limits else {
-        return Buffer::anywhere(clone.job.largest_block() as usize);
-    };
-    let data = |io: &ReplayIo| Data {
-        bytes: io.bytes as usize,
-        segments: io.segments.into(),
-        cold: io.cold,
     };
     let plan = &replay.plans[clone.index as usize];
-    Buffer::in_segments(plan.ios.iter().map(data), limits, plan.depth() as usize, real.most_buffers)
+    let ios = plan.ios.iter().map(|io| (io.bytes as usize, io.memory));
+    Buffer::in_segments(ios, limits, plan.depth() as usize, most)
 }
 
 /// Adds a clone's record to that of its job.
@@ -373,6 +367,7 @@ pub fn collect_record(number: u32, record: &mut JobRecord) -> Result<(), Failure
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blksim::workload::replay::{Memory, ReplayIo};
 
     fn io(waits_for: u32, priority: Option<OwnPriority>) -> ReplayIo {
         ReplayIo {
@@ -380,8 +375,7 @@ mod tests {
             bytes: 4096,
             direction: Direction::Read,
             durable: false,
-            segments: 0,
-            cold: false,
+            memory: Memory::default(),
             priority,
             waits_for,
             rank: waits_for,

@@ -8,8 +8,9 @@ use blksim::core::record::Direction;
 use blksim::workload::Job;
 use blksim::workload::job::Advice;
 use blksim::workload::layout::Region;
+use blksim::workload::replay::Memory;
 
-use super::buffer::{self, Buffer, Data};
+use super::buffer::Buffer;
 use crate::failure::{Failure, checked};
 
 /// `BLKDISCARD` (`_IO(0x12, 119)`, `include/uapi/linux/fs.h`).
@@ -20,10 +21,7 @@ const BLKDISCARD: libc::c_ulong = 0x1277;
 pub struct Manner {
     /// A write that ends once it is on the medium.
     pub durable: bool,
-    /// Pieces of memory that lie apart; 0 if that is unknown.
-    pub segments: u16,
-    /// Into memory that has not been in use for long.
-    pub cold: bool,
+    pub memory: Memory,
 }
 
 /// An open file with a buffer for its data.
@@ -110,15 +108,12 @@ impl Target {
     }
 
     /// The memory of an I/O, with the data that it writes.
-    pub fn buffer(&self, direction: Direction, bytes: u32, manner: Manner) -> *mut u8 {
-        let bytes = bytes as usize;
-        let segments = manner.segments.into();
-        let data = self.buffer.of_io(Data { bytes, segments, cold: manner.cold });
+    pub fn buffer(&self, direction: Direction, bytes: u32, memory: Memory) -> *mut u8 {
         if self.renews && direction == Direction::Write {
-            // SAFETY: the buffer holds any of the job's I/Os.
-            unsafe { buffer::renew(data, bytes) };
+            self.buffer.of_new_data(bytes as usize, memory)
+        } else {
+            self.buffer.of_io(bytes as usize, memory)
         }
-        data
     }
 
     /// Offset in the file of a byte of the layout.
@@ -140,7 +135,7 @@ impl Target {
             _ => {}
         }
         let (descriptor, offset) = (self.descriptor(), self.offset(byte));
-        let buffer = self.buffer(direction, bytes, manner).cast();
+        let buffer = self.buffer(direction, bytes, manner.memory).cast();
         let data = libc::iovec { iov_base: buffer, iov_len: bytes as usize };
         // SAFETY: the buffer holds any of the job's I/Os.
         let result = unsafe {

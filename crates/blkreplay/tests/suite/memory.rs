@@ -1,6 +1,7 @@
 //! The memory that the data of recorded I/Os lay in.
 
 use blkrecord::io::{Flags, Operation};
+use blksim::workload::replay::Memory;
 
 use crate::samples::Recording;
 
@@ -19,6 +20,7 @@ fn a_plan_has_the_segments_and_the_cold_memory_of_its_ios() {
         (io.segments, io.flags) = (segments, flags);
     }
     let plans = recording.plans();
-    let found: Vec<(u16, bool)> = plans[0].ios.iter().map(|io| (io.segments, io.cold)).collect();
-    assert_eq!(found, [(254, true), (1, false), (2, false), (0, false), (3, false)]);
+    let found: Vec<Memory> = plans[0].ios.iter().map(|io| io.memory).collect();
+    let warm = |segments| Memory { segments, cold: false };
+    assert_eq!(found, [Memory { segments: 254, cold: true }, warm(1), warm(2), warm(0), warm(3)]);
 }

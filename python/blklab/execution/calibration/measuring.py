@@ -125,7 +125,9 @@ class MemoryDevice:
             announce(
                 f"load {done + 1} of {len(stretches)}, {load.name}{_left(begun_ns, done, len(stretches))}"
             )
-            samples[load] += _successes(load, self._session.run_stretch(stretch))
+            of_stretch = self._session.run_stretch(stretch)
+            _check_ran(load, of_stretch)
+            samples[load] += of_stretch
         metric = metric_named("iops")
         return Measurement(
             machine=describe_machine(),
@@ -139,17 +141,16 @@ class MemoryDevice:
         return self._session.stretch_commands(stretch)
 
 
-def _successes(load: Load, samples: Sequence[RunSample]) -> list[RunSample]:
-    """The slots of a stretch that a load has run in.
+def _check_ran(load: Load, samples: Sequence[RunSample]) -> None:
+    """Checks that a load has run in some slot of a stretch.
 
     Raises:
-        RunFailedError: if there are none.
+        RunFailedError: if it has not, with the reason that most slots have.
     """
-    successes = [sample for sample in samples if sample.status == "ok"]
-    if not successes:
-        reasons = Counter(sample.error or "for no known reason" for sample in samples)
-        raise RunFailedError(f"the load {load.name} failed: {reasons.most_common(1)[0][0]}")
-    return successes
+    if any(sample.status == "ok" for sample in samples):
+        return
+    reasons = Counter(sample.error or "for no known reason" for sample in samples)
+    raise RunFailedError(f"the load {load.name} failed: {reasons.most_common(1)[0][0]}")
 
 
 @contextmanager

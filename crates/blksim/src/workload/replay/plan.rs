@@ -7,6 +7,15 @@ use super::signals::SharedSignals;
 use crate::core::record::Direction;
 use crate::workload::own_priority::OwnPriority;
 
+/// The memory that the data of an I/O lay in. It matters to hosts, as models have none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Pieces that lie apart; 0 if their number is unknown.
+    pub segments: u16,
+    /// It was not in use lately, so that no processor's cache had it.
+    pub cold: bool,
+}
+
 /// An I/O of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayIo {
@@ -18,10 +27,7 @@ pub struct ReplayIo {
     pub direction: Direction,
     /// A write that is complete once it is durable (forced unit access).
     pub durable: bool,
-    /// The pieces of memory that its data lay in; 0 if that is unknown. For hosts, since models have no such memory.
-    pub segments: u16,
-    /// Read into memory that was not in use lately, so that no processor's cache had it; likewise for hosts.
-    pub cold: bool,
+    pub memory: Memory,
     /// `None` for the task's own.
     pub priority: Option<OwnPriority>,
     /// It waits for so many of its task's I/Os, the first in the order in which they had completed

@@ -7,7 +7,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::plan::{Home, PlanError, ReplayIo, Signal, TaskPlan};
+use super::plan::{Home, Memory, PlanError, ReplayIo, Signal, TaskPlan};
 use crate::core::record::Direction;
 use crate::workload::own_priority::OwnPriority;
 
@@ -48,14 +48,14 @@ pub fn encode(plans: &[TaskPlan]) -> String {
         for (index, io) in plan.ios.iter().enumerate() {
             let own = io.priority.map_or(0, |_| PRIORITY);
             let durable = if io.durable { DURABLE } else { 0 };
-            let segments = if io.segments > 0 { SEGMENTS } else { 0 };
-            let cold = if io.cold { COLD } else { 0 };
+            let segments = if io.memory.segments > 0 { SEGMENTS } else { 0 };
+            let cold = if io.memory.cold { COLD } else { 0 };
             put(&mut bytes, code(io.direction) | durable | own | segments | cold);
             if let Some(OwnPriority { class, level }) = io.priority {
                 bytes.extend([class, level]);
             }
-            if io.segments > 0 {
-                put(&mut bytes, u64::from(io.segments));
+            if io.memory.segments > 0 {
+                put(&mut bytes, u64::from(io.memory.segments));
             }
             let sector = io.offset / SECTOR_BYTES;
             put_signed(&mut bytes, sector as i64 - end as i64);
@@ -248,8 +248,7 @@ impl Reader<'_> {
                 bytes,
                 direction,
                 durable: first & DURABLE != 0,
-                segments,
-                cold: first & COLD != 0,
+                memory: Memory { segments, cold: first & COLD != 0 },
                 priority,
                 waits_for,
                 rank,
@@ -289,8 +288,7 @@ mod tests {
             bytes: 4096,
             direction: Direction::Read,
             durable: false,
-            segments: 0,
-            cold: false,
+            memory: Memory::default(),
             priority: None,
             waits_for: index.saturating_sub(1),
             rank: index,
@@ -306,8 +304,8 @@ mod tests {
         let plans = both.map(|any| both.map(|in_turn| both.map(|known| plan(any, in_turn, known))));
         let mut plans = plans.concat().concat();
         plans[3].home = Some(Home { processor: 300, of: 512 });
-        plans[4].ios[1].segments = 254;
-        (plans[4].ios[1].cold, plans[4].ios[2].cold) = (true, true);
+        plans[4].ios[1].memory = Memory { segments: 254, cold: true };
+        plans[4].ios[2].memory.cold = true;
         plans[4].ios[1].priority = Some(OwnPriority { class: 2, level: 7 });
         assert_eq!(decode(&encode(&plans)).unwrap(), plans);
     }
