@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from blklab.linux.disks.disk import Disk
 from blklab.linux.machine import doctor
 from blklab.recordings.trace import NEVER, Trace, operation_names, read_trace
 from blklab.shipped import bpf_programs
+from container_root import as_container_root
 from real_devices import LoopMaker
 from waiting import wait_until
 
@@ -241,15 +241,10 @@ def test_root_is_needed(
 
 @pytest.mark.root
 def test_root_without_capabilities_is_told(disk: Disk, capture: str, tmp_path: Path) -> None:
-    """As in a container."""
-    if shutil.which("setpriv") is None:
-        pytest.skip("setpriv is not installed (util-linux)")
     file = tmp_path / "x.blkrecord"
-    drop = ["setpriv", "--bounding-set=-all"]
-    command = [*drop, sys.executable, "-m", "blklab", "record", str(disk.dev_path), "--capture", capture]
-    done = subprocess.run(
-        [*command, "--output", str(file), "--for", "50ms"], check=False, capture_output=True, text=True
-    )
+    record = [sys.executable, "-m", "blklab", "record", str(disk.dev_path), "--capture", capture]
+    command = as_container_root([*record, "--output", str(file), "--for", "50ms"])
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == ExitCode.REQUIREMENT, done.stderr
     assert "Traceback" not in done.stderr
     assert not file.exists()
