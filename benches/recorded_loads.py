@@ -6,8 +6,10 @@ A recording has all that reaches the disk, and so has its replay: nothing else m
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -15,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +27,11 @@ import blklab
 from blklab.backends import backend_for
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml_session import UmlSession
+from blklab.errors import ExitCode
+from blklab.linux.load.command import SHELL
 from blklab.recordings.trace import NEVER, Trace, operation_names, read_trace
 from blklab.simulator.timeline import READ, SECTOR_BYTES, WRITE, Timeline
+from blklab.spec.commands import Command
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import ModelTarget, parse_target
@@ -34,15 +40,21 @@ from blklab.spec.workloads import Workload, load_workload, parse_workload, shipp
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 _BEGINS_S = 0.5
 """Time for the recorder to attach its programs."""
+_MOST_LOST = 0.01
+"""Events that the kernel did not show the recorder, of those that it has; a run with more is repeated."""
+_MOST_ATTEMPTS = 5
 _REPLAYS = "blkguest"
-_MAIN = 10
-_SET_UP_ONCE = ("git-status",)
-"""Commands whose repeated set-up does nothing on a host but read, which the recording would have too."""
+_FIO = "fio"
 _RAMP = re.compile(r"^ramp_time=.*\n", re.MULTILINE)
 """A recording has it, the figures of a load do not."""
 _RUNTIME = re.compile(r"^runtime=.*$", re.MULTILINE)
 
 _FORK = 0
+
+Counted = Literal["all", "jobs", "busiest"]
+"""Tasks with I/O that counts: all, fio's jobs without what starts them, or those with at least a tenth of the
+I/Os of the busiest one."""
+_BUSIEST = 10
 
 Column = NDArray[Any]
 FIGURES = ("throughput", "mean", "p99")
@@ -60,25 +72,41 @@ class Figures:
     p99: float
 
     @staticmethod
-    def of_recording(file: Path, *, of_replay: bool = False, main_tasks: bool = False) -> Figures:
-        """The figures of all data that a recording saw read or written, from queueing to completion.
+    def of_recording(file: Path, workload: Workload, of: Counted = "all") -> Figures:
+        """The figures of data that a recording saw read or written, from queueing to completion.
 
-        Of a replay only the tasks that replay count: they stand for all that was recorded, the start of the
-        load included, and the start of the replay is its own. Main tasks have at least a tenth of the most
-        I/Os: the jobs of a load, without what starts it.
+        Args:
+            file: The recording.
+            workload: What ran: a load, a command, or a replay. Of a replay only the tasks that replay count:
+                they stand for all that was recorded, and the start of the replay is its own.
+            of: The tasks that count.
         """
         trace = read_trace(file)
         ios = trace.ios
         whole = (ios["bytes"] > 0) & (ios["queued_ns"] != NEVER) & (ios["completed_ns"] != NEVER)
         whole &= np.isin(ios["operation"], _DATA)
-        if of_replay:
-            whole &= np.isin(ios["tid"], _children_of(trace, _REPLAYS))
-        if main_tasks:
+        if workload.replays:
+            replaying = _children_of(trace, _REPLAYS)
+            if of == "jobs":
+                sections = [job.name for job in workload.jobs for _ in range(job.numjobs)]
+                if len(sections) != len(replaying):
+                    raise SystemExit(f"{file} has {len(replaying)} tasks of the {len(sections)} that replay")
+                replaying = replaying[[name.startswith(_FIO) for name in sections]]
+            whole &= np.isin(ios["tid"], replaying)
+        elif of == "jobs":
+            whole &= np.isin(ios["tid"], _children_of(trace, _FIO))
+        if of == "busiest":
             tasks, counts = np.unique(ios["tid"][whole], return_counts=True)
-            whole &= np.isin(ios["tid"], tasks[counts >= counts.max(initial=0) / _MAIN])
+            whole &= np.isin(ios["tid"], tasks[counts >= counts.max(initial=0) / _BUSIEST])
         if not whole.any():
             raise SystemExit(f"{file} has no I/O")
         return Figures._of_ios(ios["bytes"][whole], ios["queued_ns"][whole], ios["completed_ns"][whole])
+
+    @staticmethod
+    def typical(runs: Sequence[Figures]) -> Figures:
+        """Geometric means over runs."""
+        logs = {name: [math.log(getattr(run, name)) for run in runs] for name in FIGURES}
+        return Figures(**{name: math.exp(fmean(values)) for name, values in logs.items()})
 
     @staticmethod
     def of_timeline(timeline: Timeline | None) -> Figures:
@@ -108,7 +136,7 @@ class Figures:
 
 
 def _children_of(trace: Trace, command: str) -> Column:
-    """The threads that a program with that name has forked."""
+    """The threads that a program with that name has forked, in that order."""
     tasks = trace.tasks
     named = np.array([name == command for name in trace.names])
     return tasks["tid"][(tasks["kind"] == _FORK) & named[tasks["command"]]]
@@ -120,13 +148,9 @@ def is_model(target: str) -> bool:
 
 
 def load_without_ramp(name: str, runtime: str) -> Workload:
-    """A shipped workload, all of which counts, for so long; a command as it is, without set-ups that read."""
+    """A shipped workload, all of which counts, for so long; a command as it is."""
     if name not in shipped_workloads():
-        workload = load_workload(name)
-        if name in _SET_UP_ONCE and workload.command is not None:
-            command = workload.command.model_copy(update={"repeat_set_up": ""})
-            return workload.model_copy(update={"command": command})
-        return workload
+        return load_workload(name)
     text = _RUNTIME.sub(f"runtime={runtime}", _RAMP.sub("", shipped_workloads()[name].read_text()))
     return parse_workload(text, name=name, source=name)
 
@@ -211,21 +235,30 @@ def _queued(timeline: Timeline | None) -> Iterator[tuple[int, np.void]]:
 
 @contextmanager
 def runs_on(
-    target: str, workloads: Sequence[Workload], scheduler: str, *, main_tasks: bool = False
+    target: str, workloads: Sequence[Workload], scheduler: str, of: Counted = "all"
 ) -> Iterator[Callable[[Workload, Path], Figures]]:
     """Makes a function that runs one of the workloads on a disk and records the disk meanwhile.
 
-    A run has the figures of its recording, so that programs and loads have the same. Commands run once
-    before: the first run may find other files than it leaves.
+    A run has the figures of its recording, so that programs and loads have the same. Of a command no set-up
+    is recorded. Commands run once before: the first run may find other files than it leaves.
     """
     with _session(target, workloads, scheduler) as (session, cell_of):
 
         def measured_run(workload: Workload, recording: Path) -> Figures:
-            with recorded(target, recording):
-                sample = session.run(cell_of(workload))
-            if sample.status != "ok":
-                raise SystemExit(sample.error)
-            return Figures.of_recording(recording, of_replay=workload.replays, main_tasks=main_tasks)
+            for _ in range(_MOST_ATTEMPTS):
+                _make_room(recording)
+                if workload.command is None:
+                    with _recorded(target, recording):
+                        sample = session.run(cell_of(workload))
+                else:
+                    command = _recording_itself(workload.command, target, recording)
+                    sample = session.run(cell_of(workload.model_copy(update={"command": command})))
+                if sample.status != "ok":
+                    raise SystemExit(sample.error)
+                tally = read_trace(recording).tally
+                if tally.lost <= _MOST_LOST * tally.ios:
+                    return Figures.of_recording(recording, workload, of)
+            raise SystemExit(f"each of {_MOST_ATTEMPTS} recordings of {workload.name} lacks many events")
 
         for workload in workloads:
             if workload.command is not None:
@@ -283,13 +316,28 @@ def _session(
         yield session, cell_of
 
 
-@contextmanager
-def recorded(target: str, file: Path) -> Iterator[None]:
-    """Records the disk beneath a directory meanwhile; needs root."""
+def _recording_itself(command: Command, target: str, file: Path) -> Command:
+    """The command, recorded from its start to its end."""
+    recording = shlex.join([*_recorder(target, file), "--", SHELL, "-c", command.run])
+    # A run that only warms the page cache may come first. A recording tells itself that it lacks events.
+    line = f"rm -f {shlex.quote(str(file))} && {{ {recording} || [ $? -eq {ExitCode.PARTIAL:d} ]; }}"
+    return command.model_copy(update={"run": line})
+
+
+def _recorder(target: str, file: Path) -> list[str]:
+    return [sys.executable, "-m", "blklab", "record", target, "--output", str(file)]
+
+
+def _make_room(file: Path) -> None:
+    """Removes an earlier recording, and writes back what was laid out, so that the next does not have it."""
     file.unlink(missing_ok=True)
-    # Files that were laid out are written back before, and are no part of the recording.
     os.sync()
-    command = [sys.executable, "-m", "blklab", "record", target, "--output", str(file)]
+
+
+@contextmanager
+def _recorded(target: str, file: Path) -> Iterator[None]:
+    """Records the disk beneath a directory meanwhile; needs root."""
+    command = _recorder(target, file)
     recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while not file.exists():
         if recorder.poll() is not None:

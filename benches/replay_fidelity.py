@@ -3,11 +3,11 @@
 ``python benches/replay_fidelity.py sim:nvme-tlc`` and ``uml:hdd-7200`` need no root. Simulations are recorded
 from their timelines, guests by their own program. On a directory (as root) fio or a program makes the load,
 and ``blklab record`` records it and its replay; as disks drift, that is done ``--rounds`` times, each with a
-recording of its own, and the medians of the changes count. In each round the load runs once more, so a second
-row compares it with itself: so far the disk's own drift takes two runs apart. A third row compares the replay
-with that second run of the load, beside it in time, the two in alternating order: slower drift cancels out.
-It has 95 % intervals of the geometric mean over the rounds. Right is then a replay whose intervals lie within
-the limits, off is one with an interval beyond its limit, and the rounds leave the others undecided.
+recording of its own, and the medians of the changes count. In each round the load runs again, so a second row
+compares it with itself: so far the disk's own drift takes two runs apart. A third row compares the replays
+with these runs beside them, ``--pairs`` in alternating order: slower drift cancels out. It has 95 % intervals
+of the geometric mean over the rounds. Right is then a replay whose intervals lie within the limits, off is
+one with an interval beyond its limit, and the rounds leave the others undecided.
 
 Figures are those of the block layer, from the queueing of an I/O to its completion. On a disk only the jobs
 of a load count, or the tasks that make most of a program's I/O, and not what starts them.
@@ -31,6 +31,7 @@ from statistics import median
 
 from recorded_loads import (
     SCHEDULERS,
+    Counted,
     Figures,
     is_model,
     load_without_ramp,
@@ -84,11 +85,16 @@ def main() -> None:
     parser.add_argument("--runtime", default="50ms", help="of each load")
     parser.add_argument("--rounds", type=int, default=5, help="on a disk")
     parser.add_argument(
+        "--pairs", type=int, default=1, help="replays, and runs of the load again, in a round"
+    )
+    parser.add_argument(
         "--rest", type=float, default=3, help="seconds before each run, so that limits of a disk recover"
     )
     options = parser.parse_args()
     if options.rounds < 2:
         parser.error("intervals take at least two rounds")
+    if options.pairs < 1:
+        parser.error("a round has at least one pair")
     right = rows = right_itself = 0
     beside: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
@@ -161,12 +167,13 @@ def _on_model(
 
 
 def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Path) -> Row:
-    """Medians over the rounds: a replay, the load again, and a recording for the next round."""
+    """Medians over the rounds: replays, the load again, and a recording for the next round."""
     plain = load_without_ramp(load, options.runtime)
+    of: Counted = "jobs" if plain.command is None else "busiest"
     orders = itertools.cycle(itertools.permutations(("replay", "again")))
     rounds: list[dict[str, Figures]] = []
     run = folder / "run"
-    with runs_on(options.target, [plain], scheduler, main_tasks=True) as measured_run:
+    with runs_on(options.target, [plain], scheduler, of) as measured_run:
         if plain.command is None:  # others have run once
             # The first run reads the programs that make the load from the disk, later ones do not.
             measured_run(plain, run)
@@ -174,12 +181,15 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
         recorded = measured_run(plain, run)
     for order in itertools.islice(orders, options.rounds):
         workloads = {"replay": load_workload(f"trace:{run}"), "again": plain}
-        with runs_on(options.target, list(workloads.values()), scheduler, main_tasks=True) as measured_run:
-            found = {}
-            for kind in order:
-                time.sleep(options.rest)
-                found[kind] = measured_run(workloads[kind], folder / kind)
-            rounds.append({"recorded": recorded, **found})
+        with runs_on(options.target, list(workloads.values()), scheduler, of) as measured_run:
+            found: dict[str, list[Figures]] = {kind: [] for kind in order}
+            for pair in range(options.pairs):
+                for kind in order if pair % 2 == 0 else reversed(order):
+                    time.sleep(options.rest)
+                    found[kind].append(measured_run(workloads[kind], folder / kind))
+            rounds.append(
+                {"recorded": recorded} | {kind: Figures.typical(runs) for kind, runs in found.items()}
+            )
             time.sleep(options.rest)
             recorded = measured_run(plain, run)
 
