@@ -235,14 +235,19 @@ def _queued(timeline: Timeline | None) -> Iterator[tuple[int, np.void]]:
 
 @contextmanager
 def runs_on(
-    target: str, workloads: Sequence[Workload], scheduler: str, of: Counted = "all"
+    target: str,
+    workloads: Sequence[Workload],
+    scheduler: str,
+    of: Counted = "all",
+    *,
+    allow_writes: bool = False,
 ) -> Iterator[Callable[[Workload, Path], Figures]]:
     """Makes a function that runs one of the workloads on a disk and records the disk meanwhile.
 
     A run has the figures of its recording, so that programs and loads have the same. Of a command no set-up
     is recorded. Commands run once before: the first run may find other files than it leaves.
     """
-    with _session(target, workloads, scheduler) as (session, cell_of):
+    with _session(target, workloads, scheduler, allow_writes=allow_writes) as (session, cell_of):
 
         def measured_run(workload: Workload, recording: Path) -> Figures:
             for _ in range(_MOST_ATTEMPTS):
@@ -299,12 +304,14 @@ def record_guest(path: Path, target: str, workload: Workload, scheduler: str) ->
 
 @contextmanager
 def _session(
-    target: str, workloads: Sequence[Workload], scheduler: str
+    target: str, workloads: Sequence[Workload], scheduler: str, *, allow_writes: bool = False
 ) -> Iterator[tuple[Session, Callable[[Workload], Cell]]]:
     """A session in which the workloads have their files, and the cell of each of them."""
     choice = parse_scheduler_choice(scheduler)
     parsed = parse_target(target)
-    options = SessionOptions(run_id=f"fidelity-{os.getpid()}", kernels=(None,), arrangement="fixed")
+    options = SessionOptions(
+        run_id=f"fidelity-{os.getpid()}", kernels=(None,), arrangement="fixed", allow_writes=allow_writes
+    )
 
     def cell_of(workload: Workload) -> Cell:
         key = CellKey(block=0, sequence=0, position=0, workload=workload.name, scheduler=choice.label, seed=1)

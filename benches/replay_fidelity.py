@@ -26,6 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -89,6 +90,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--rest", type=float, default=3, help="seconds before each run, so that limits of a disk recover"
+    )
+    parser.add_argument(
+        "--allow-writes", action="store_true", help="to a device, whose contents do not matter"
     )
     options = parser.parse_args()
     if options.rounds < 2:
@@ -173,15 +177,18 @@ def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Pat
     orders = itertools.cycle(itertools.permutations(("replay", "again")))
     rounds: list[dict[str, Figures]] = []
     run = folder / "run"
-    with runs_on(options.target, [plain], scheduler, of) as measured_run:
+    # On a device the replay has the load's own place: two places of a disk can differ in speed.
+    place = ",scale-to=recorded" if Path(options.target).is_block_device() else ""
+    session = partial(runs_on, options.target, allow_writes=options.allow_writes)
+    with session([plain], scheduler, of) as measured_run:
         if plain.command is None:  # others have run once
             # The first run reads the programs that make the load from the disk, later ones do not.
             measured_run(plain, run)
         time.sleep(options.rest)
         recorded = measured_run(plain, run)
     for order in itertools.islice(orders, options.rounds):
-        workloads = {"replay": load_workload(f"trace:{run}"), "again": plain}
-        with runs_on(options.target, list(workloads.values()), scheduler, of) as measured_run:
+        workloads = {"replay": load_workload(f"trace:{run}{place}"), "again": plain}
+        with session(list(workloads.values()), scheduler, of) as measured_run:
             found: dict[str, list[Figures]] = {kind: [] for kind in order}
             for pair in range(options.pairs):
                 for kind in order if pair % 2 == 0 else reversed(order):
