@@ -6,7 +6,6 @@ A recording has all that reaches the disk, and so has its replay: nothing else m
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shlex
@@ -17,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from statistics import geometric_mean
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,7 +26,6 @@ import blklab
 from blklab.backends import backend_for
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml_session import UmlSession
-from blklab.errors import ExitCode
 from blklab.linux.load.command import SHELL
 from blklab.recordings.trace import NEVER, Trace, operation_names, read_trace
 from blklab.simulator.timeline import READ, SECTOR_BYTES, WRITE, Timeline
@@ -72,16 +70,15 @@ class Figures:
     p99: float
 
     @staticmethod
-    def of_recording(file: Path, workload: Workload, of: Counted = "all") -> Figures:
+    def of_recording(trace: Trace, workload: Workload, of: Counted = "all") -> Figures:
         """The figures of data that a recording saw read or written, from queueing to completion.
 
         Args:
-            file: The recording.
+            trace: The recording.
             workload: What ran: a load, a command, or a replay. Of a replay only the tasks that replay count:
                 they stand for all that was recorded, and the start of the replay is its own.
             of: The tasks that count.
         """
-        trace = read_trace(file)
         ios = trace.ios
         whole = (ios["bytes"] > 0) & (ios["queued_ns"] != NEVER) & (ios["completed_ns"] != NEVER)
         whole &= np.isin(ios["operation"], _DATA)
@@ -90,7 +87,7 @@ class Figures:
             if of == "jobs":
                 sections = [job.name for job in workload.jobs for _ in range(job.numjobs)]
                 if len(sections) != len(replaying):
-                    raise SystemExit(f"{file} has {len(replaying)} tasks of the {len(sections)} that replay")
+                    raise SystemExit(f"{len(replaying)} tasks replay, and not {len(sections)}")
                 replaying = replaying[[name.startswith(_FIO) for name in sections]]
             whole &= np.isin(ios["tid"], replaying)
         elif of == "jobs":
@@ -99,14 +96,13 @@ class Figures:
             tasks, counts = np.unique(ios["tid"][whole], return_counts=True)
             whole &= np.isin(ios["tid"], tasks[counts >= counts.max(initial=0) / _BUSIEST])
         if not whole.any():
-            raise SystemExit(f"{file} has no I/O")
+            raise SystemExit(f"no I/O of {workload.name} was recorded")
         return Figures._of_ios(ios["bytes"][whole], ios["queued_ns"][whole], ios["completed_ns"][whole])
 
     @staticmethod
     def typical(runs: Sequence[Figures]) -> Figures:
         """Geometric means over runs."""
-        logs = {name: [math.log(getattr(run, name)) for run in runs] for name in FIGURES}
-        return Figures(**{name: math.exp(fmean(values)) for name, values in logs.items()})
+        return Figures(*(geometric_mean(getattr(run, name) for run in runs) for name in FIGURES))
 
     @staticmethod
     def of_timeline(timeline: Timeline | None) -> Figures:
@@ -260,9 +256,9 @@ def runs_on(
                     sample = session.run(cell_of(workload.model_copy(update={"command": command})))
                 if sample.status != "ok":
                     raise SystemExit(sample.error)
-                tally = read_trace(recording).tally
-                if tally.lost <= _MOST_LOST * tally.ios:
-                    return Figures.of_recording(recording, workload, of)
+                trace = read_trace(recording)
+                if trace.tally.lost <= _MOST_LOST * trace.tally.ios:
+                    return Figures.of_recording(trace, workload, of)
             raise SystemExit(f"each of {_MOST_ATTEMPTS} recordings of {workload.name} lacks many events")
 
         for workload in workloads:
@@ -324,10 +320,12 @@ def _session(
 
 
 def _recording_itself(command: Command, target: str, file: Path) -> Command:
-    """The command, recorded from its start to its end."""
-    recording = shlex.join([*_recorder(target, file), "--", SHELL, "-c", command.run])
-    # A run that only warms the page cache may come first. A recording tells itself that it lacks events.
-    line = f"rm -f {shlex.quote(str(file))} && {{ {recording} || [ $? -eq {ExitCode.PARTIAL:d} ]; }}"
+    """The command, recorded from its start to its end; fails if the command does."""
+    succeeded = f"{file}.succeeded"
+    inner = f"({command.run}\n) && : > {shlex.quote(succeeded)}"
+    recording = shlex.join([*_recorder(target, file), "--", SHELL, "-c", inner])
+    # A run that only warms the page cache may come first. The exit code is the recorder's own.
+    line = f"rm -f {shlex.join([str(file), succeeded])}; {recording}; [ -e {shlex.quote(succeeded)} ]"
     return command.model_copy(update={"run": line})
 
 
