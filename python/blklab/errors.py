@@ -24,7 +24,8 @@ class ExitCode(IntEnum):
     REFUSED = 4
     """Refused for safety: the disk is in use, writes were not allowed, another run holds the disk."""
     RUN_FAILED = 5
-    """The experiment could not be completed: fio failed, the device vanished, a limit was reached."""
+    """The experiment could not be completed: fio or a recorded command failed, the device vanished, a limit
+    was reached."""
     DATA = 6
     """Data cannot be read: a store, journal or result is damaged or of another version, a file of results is
     in an unknown format."""

@@ -48,6 +48,11 @@ def test_a_test_that_failed(said: str, returncode: int) -> None:
     assert report.error is not None and report.error.startswith("hdparm -t failed")
 
 
+def test_a_test_that_was_killed() -> None:
+    report = read_hdparm_report("/dev/loop0:", returncode=-9, workload=workload("hdparm -t"))
+    assert report.error == "hdparm -t was killed by signal 9: /dev/loop0:"
+
+
 def test_the_command_names_the_device() -> None:
     assert Hdparm("/sbin/hdparm", "9.65").command("hdparm -t", Path("/dev/loop0")) == [
         "/sbin/hdparm",

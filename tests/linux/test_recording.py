@@ -131,6 +131,46 @@ def test_every_io_is_recorded(disk: Disk, capture: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.parametrize(
+    ("script", "returncode", "told"),
+    [
+        ("exit 3", 3, "the command failed (exit code 3)"),
+        ("kill -KILL $$", -9, "the command was killed by signal 9"),
+    ],
+)
+def test_a_command_that_fails_is_told(
+    disk: Disk,
+    capture: str,
+    script: str,
+    returncode: int,
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file, document = tmp_path / "x.blkrecord", tmp_path / "x.json"
+    arguments = ["record", str(disk.dev_path), "--capture", capture, "--output", str(file)]
+    work = f"dd if={disk.dev_path} of=/dev/null bs=4k count=100 iflag=direct status=none; {script}"
+    assert run([*arguments, "--json", str(document), "--", "sh", "-c", work]) == ExitCode.RUN_FAILED
+    assert told in capsys.readouterr().out.splitlines()
+    assert json.loads(document.read_text())["returncode"] == returncode
+    trace = read_trace(file)
+    assert trace.tally.whole
+    assert trace.tally.ios >= 100
+
+
+@pytest.mark.root
+def test_a_command_that_ctrl_c_ends_did_not_fail(disk: Disk, capture: str, tmp_path: Path) -> None:
+    file, begun = tmp_path / "x.blkrecord", tmp_path / "begun"
+    command = [sys.executable, "-m", "blklab", "record", str(disk.dev_path), "--capture", capture]
+    command += ["--output", str(file), "--", "sh", "-c", f": > {begun}; exec sleep 600"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as recorder:
+        wait_until(begun.exists, "the command runs", process=recorder)
+        os.killpg(recorder.pid, signal.SIGINT)
+        recorder.wait()
+    assert recorder.returncode == _expected_exit(file, capture)
+
+
+@pytest.mark.root
 def test_nothing_is_left_behind(disk: Disk, capture: str, tmp_path: Path) -> None:
     before = _instances()
     file = tmp_path / "x.blkrecord"

@@ -55,7 +55,7 @@ EXIT_MEANINGS = {
     ExitCode.USAGE: "the request is wrong",
     ExitCode.REQUIREMENT: "this machine lacks something",
     ExitCode.REFUSED: "refused for safety",
-    ExitCode.RUN_FAILED: "the run failed",
+    ExitCode.RUN_FAILED: "the run or the recorded command failed",
     ExitCode.DATA: "data cannot be read",
     ExitCode.PARTIAL: "only a part could be used",
     ExitCode.SLOWER: "a judged kernel or run is slower",

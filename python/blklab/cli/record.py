@@ -14,6 +14,7 @@ from blklab.cli.options import json_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import ExitCode, UsageError
 from blklab.linux.machine.requirements import require_root
+from blklab.linux.processes.ending import ending
 from blklab.quantities.units import parse_duration_ns
 from blklab.spec.targets import PathTarget, parse_target
 
@@ -53,7 +54,8 @@ def command(
 ) -> int:
     """Record every I/O that reaches the disks beneath TARGET, from its queueing to its completion.
 
-    TARGET is a directory, a file or a block device of this machine. With COMMAND the recording ends with it.
+    TARGET is a directory, a file or a block device of this machine. With COMMAND the recording ends with it;
+    if COMMAND fails, the recording is kept and the exit code is 5.
     Commands of tasks are recorded by name, without arguments. Nothing of the machine is changed.
 
     Show the recording with `blklab where FILE`.
@@ -82,6 +84,9 @@ def command(
         _print(document)
     if done.interrupted is not None and done.interrupted.signal_number != signal.SIGINT:
         raise done.interrupted
+    # Ctrl-C ends the command too, and is no failure of it.
+    if done.returncode and done.interrupted is None:
+        return ExitCode.RUN_FAILED
     return ExitCode.PARTIAL if done.tally.lost else ExitCode.OK
 
 
@@ -129,7 +134,7 @@ def _print(document: dict[str, Any]) -> None:
         ", ".join(f"{name}: {count}" for name, count in counts.items()),
     ]
     if document["returncode"]:
-        lines.append(f"the command ended with exit code {document['returncode']}")
+        lines.append(ending(document["returncode"], "the command"))
     lines += [f"not recorded: {text}" for text in document["missing"]]
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)

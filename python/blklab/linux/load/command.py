@@ -14,6 +14,7 @@ from pathlib import Path
 from blklab.errors import MissingToolError
 from blklab.linux.load import command_supervisor
 from blklab.linux.load.load_process import LoadProcess, load_process
+from blklab.linux.processes.ending import ending
 from blklab.linux.processes.exit_accounting import (
     ExitAccounting,
     delays_are_accounted,
@@ -118,7 +119,7 @@ def run_command(line: str, directory: Path, *, time_limit_ns: int) -> CommandOut
             None, _with_words(f"it still ran after {took} and was killed", report["errors"])
         )
     if report["exit_code"]:
-        return CommandOutcome(None, _with_words(_ending(report["exit_code"]), report["errors"]))
+        return CommandOutcome(None, _with_words(ending(report["exit_code"]), report["errors"]))
     sample = CommandSample(
         read_bytes=report["read_bytes"],
         written_bytes=report["written_bytes"],
@@ -155,10 +156,6 @@ def _io_delay_ns(accounting: ExitAccounting | None, first: int | None, *, within
         return None
     tasks = accounting.ended_tasks()
     return None if tasks is None else io_delay_of_descendants(tasks, first, within_ns=within_ns)
-
-
-def _ending(exit_code: int) -> str:
-    return f"it was killed by signal {-exit_code}" if exit_code < 0 else f"its exit code is {exit_code}"
 
 
 def _with_words(reason: str, errors: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from blklab.linux.processes.ending import ending
 from blklab.records.samples import Direction, DirectionSample, JobSample, LatencyHistogram
 from blklab.spec.workloads import Workload
 
@@ -29,13 +30,13 @@ class FioReport:
     """Messages of a fio that succeeded."""
 
 
-def read_fio_report(output: str, *, messages: str, returncode: int | None, workload: Workload) -> FioReport:
+def read_fio_report(output: str, *, messages: str, returncode: int, workload: Workload) -> FioReport:
     """Reads fio's output.
 
     Args:
         output: Text of the output file; may be empty or truncated if fio failed.
         messages: fio's terminal output.
-        returncode: Exit code of fio.
+        returncode: Exit code of fio; negative for a signal.
         workload: The workload that was run: the clones of a job are merged into one sample.
     """
     said = _distinct_lines(messages)
@@ -53,12 +54,8 @@ def read_fio_report(output: str, *, messages: str, returncode: int | None, workl
         reasons = [f"job {entry['jobname']}: {os.strerror(abs(entry['error']))}" for entry in failed]
         if not reasons and not said:
             reasons = [f"fio reported {len(entries)} of {clones} jobs"]
-        how = (
-            f"fio failed (exit code {returncode})"
-            if (returncode or 0) >= 0
-            else f"fio was killed by signal {-(returncode or 0)}"
-        )
-        error = f"{how}: {'; '.join([*dict.fromkeys(reasons), *said[:_MOST_MESSAGES]])}"
+        told = "; ".join([*dict.fromkeys(reasons), *said[:_MOST_MESSAGES]])
+        error = f"{ending(returncode, 'fio')}: {told}"
         return FioReport(jobs=[], error=error, warnings=[])
     samples = []
     position = 0

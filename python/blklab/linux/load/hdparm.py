@@ -13,6 +13,7 @@ from pathlib import Path
 
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.load_process import run_load_process
+from blklab.linux.processes.ending import ending
 from blklab.linux.processes.programs import find_program
 from blklab.records.samples import NS_PER_SECOND, DirectionSample, JobSample, LatencyHistogram
 from blklab.spec.workloads import Workload
@@ -81,13 +82,13 @@ def read_hdparm_report(output: str, *, returncode: int, workload: Workload) -> F
 
     Args:
         output: Its standard output and standard error.
-        returncode: Its exit code.
+        returncode: Its exit code; negative for a signal.
         workload: The workload, which names the test and has the job that the sample is for.
     """
     found = _RESULT.search(output)
     if returncode or found is None:
         reason = " ".join(output.split())
-        return FioReport([], f"{workload.tool} failed (exit code {returncode}): {reason}", [])
+        return FioReport([], f"{ending(returncode, workload.tool)}: {reason}", [])
     counted = _COUNTED[workload.tool]
     rate = float(found["rate"]) * (1 << 20 if found["unit"] == "MB" else 1 << 10) / counted
     moved = int(found["mb"]) * (1 << 20) // counted
