@@ -4,8 +4,9 @@
  *
  * A bio is found by its address, so nothing has to be guessed from sectors: its entry is made when it is
  * queued (block_bio_queue) or split off (block_split), and goes to the ring buffer when the request that
- * holds it completes (block_rq_complete). When a request is inserted and issued is noted in the entry of its
- * first bio, from which the others take it: a second table, of requests, would cost as much as the first.
+ * holds it completes (block_rq_complete); of a durable write, when the flush after its data has completed.
+ * When a request is inserted and issued is noted in the entry of its first bio, from which the others take
+ * it: a second table, of requests, would cost as much as the first.
  *
  * These programs run several times for every I/O, so they call the kernel as little as they can: entries are in a
  * hash table of our own in arrays, which the JIT compiler accesses without a call. The kernel's hash map took two
@@ -65,14 +66,18 @@ struct request_queue { struct gendisk *disk; } CORE;
 struct request {
 	struct request_queue *q;
 	u32 cmd_flags;
+	u32 __data_len;
 	struct bio *bio;
 	u16 nr_phys_segments;
 	u16 ioprio;
+	void *end_io;
 } CORE;
 struct task_struct { int pid; int tgid; char comm[16]; } CORE;
 
 #define REQ_OP_MASK 0xff
 #define REQ_OP_FLUSH 2
+#define REQ_FUA (1u << 17)
+#define REQ_PREFLUSH (1u << 18)
 #define BLK_STS_AGAIN 12
 #define IOPRIO_UNKNOWN 0xffff
 #define MOST_DEVICES 32
@@ -447,8 +452,19 @@ INLINE void share_times(struct walk *walk, struct entry *entry)
 		entry->inserted = walk->inserted;
 }
 
-/* One bio, with its priority; 1 ends the walk. */
-INLINE long give_bio(struct walk *walk, struct bio *bio, u64 key, u16 ioprio)
+/*
+ * Whether this completion is that of the data of a durable bio, which ends later. Where the disk has a cache and makes
+ * no write durable by itself, the flush machinery (block/blk-flush.c) completes the request twice: at the end of the
+ * data, while its own function is in end_io, and with 0 bytes after the last flush, when it has put back the old one.
+ * Only then the bio ends. No other request of bios that were queued has an end_io.
+ */
+INLINE int flush_follows(const struct request *request)
+{
+	return request->end_io != 0;
+}
+
+/* One bio, with its priority, and its request if it is the first one there; 1 ends the walk. */
+INLINE long give_bio(struct walk *walk, struct bio *bio, u64 key, u16 ioprio, struct request *request)
 {
 	struct entry *entry = find(key);
 	u32 bytes = 0;
@@ -456,6 +472,14 @@ INLINE long give_bio(struct walk *walk, struct bio *bio, u64 key, u16 ioprio)
 	if (entry) {
 		share_times(walk, entry);
 		bytes = entry->bytes - entry->done;
+		/* Such bios are never merged, so one is the first of its request; of others nothing more is read. */
+		if (request && entry->opf & (REQ_FUA | REQ_PREFLUSH)) {
+			if (flush_follows(request))
+				return 1;
+			/* After the flush. A driver that tries a request again completes 0 bytes too, but has data left. */
+			if (!walk->left && !request->__data_len)
+				bytes = 0;
+		}
 		/* The rest of the request completes later. */
 		if (bytes > walk->left) {
 			entry->done += walk->left;
@@ -464,7 +488,7 @@ INLINE long give_bio(struct walk *walk, struct bio *bio, u64 key, u16 ioprio)
 		give(entry, FIELD_EXISTS(((struct request *)0)->ioprio) ? walk->ioprio : ioprio, walk->error);
 		forget(key);
 	} else {
-		/* The first program has given it, or the data of a write between flushes have completed before. */
+		/* The first program has given it, or its queueing was missed and this is the flush after its data. */
 		if (!walk->first || !walk->left)
 			return 1;
 		read_kernel(&bytes, sizeof(bytes), &bio->bi_iter.bi_size);
@@ -484,7 +508,7 @@ static long give_next(u64 index, struct walk *walk)
 	(void)index;
 	if (!FIELD_EXISTS(((struct request *)0)->ioprio))
 		read_kernel(&ioprio, sizeof(ioprio), &bio->bi_ioprio);
-	if (give_bio(walk, bio, walk->bio - walk->base, ioprio))
+	if (give_bio(walk, bio, walk->bio - walk->base, ioprio, 0))
 		return 1;
 	if (read_kernel(&walk->bio, sizeof(walk->bio), &bio->bi_next))
 		return 1;
@@ -510,7 +534,7 @@ INLINE int complete(u64 *ctx, u8 first)
 		walk.ioprio = request->ioprio;
 	/* Most requests have one bio, and the kernel's loop costs more than that one. */
 	key = key_of(bio);
-	if (give_bio(&walk, bio, key, bio->bi_ioprio) || !bio->bi_next)
+	if (give_bio(&walk, bio, key, bio->bi_ioprio, request) || !bio->bi_next)
 		return 0;
 	/* The others' addresses are numbers. */
 	if (read_kernel(&first_bio, sizeof(first_bio), &request->bio) ||
