@@ -5,6 +5,7 @@ mod buffer;
 pub mod identity;
 mod io_log;
 mod job_process;
+mod page_frames;
 mod run_delay;
 mod slots;
 mod synchronous;
