@@ -50,10 +50,8 @@ _RUNTIME = re.compile(r"^runtime=.*$", re.MULTILINE)
 
 _FORK = 0
 
-Counted = Literal["all", "jobs", "busiest"]
-"""Tasks with I/O that counts: all, fio's jobs without what starts them, or those with at least a tenth of the
-I/Os of the busiest one."""
-_BUSIEST = 10
+Counted = Literal["all", "jobs"]
+"""Tasks with I/O that counts: all, or fio's jobs without what starts them."""
 
 Column = NDArray[Any]
 FIGURES = ("throughput", "mean", "p99")
@@ -93,9 +91,6 @@ class Figures:
             whole &= np.isin(ios["tid"], replaying)
         elif of == "jobs":
             whole &= np.isin(ios["tid"], _children_of(trace, _FIO))
-        if of == "busiest":
-            tasks, counts = np.unique(ios["tid"][whole], return_counts=True)
-            whole &= np.isin(ios["tid"], tasks[counts >= counts.max(initial=0) / _BUSIEST])
         if not whole.any():
             raise SystemExit(f"no I/O of {workload.name} was recorded")
         return Figures._of_ios(ios["bytes"][whole], ios["queued_ns"][whole], ios["completed_ns"][whole])

@@ -10,7 +10,7 @@ of the geometric mean over the rounds. Right is then a replay whose intervals li
 one with an interval beyond its limit, and the rounds leave the others undecided.
 
 Figures are those of the block layer, from the queueing of an I/O to its completion. On a disk only the jobs
-of a load count, or the tasks that make most of a program's I/O, and not what starts them.
+of a load count, and not what starts them; of a program all I/O does.
 
 Right is a replay whose throughput and mean latency are within 5 %, and whose p99 is within 15 %.
 """
@@ -173,7 +173,7 @@ def _on_model(
 def _on_disk(options: argparse.Namespace, load: str, scheduler: str, folder: Path) -> Row:
     """Medians over the rounds: replays, the load again, and a recording for the next round."""
     plain = load_without_ramp(load, options.runtime)
-    of: Counted = "jobs" if plain.command is None else "busiest"
+    of: Counted = "jobs" if plain.command is None else "all"
     orders = itertools.cycle(itertools.permutations(("replay", "again")))
     rounds: list[dict[str, Figures]] = []
     run = folder / "run"

@@ -181,6 +181,27 @@ def test_the_data_of_a_replay_lie_in_as_many_segments(ext4: Filesystem, tmp_path
     assert segments_of(replay) == wanted
 
 
+def test_neighbours_of_a_plug_merge_again(ext4: Filesystem, tmp_path: Path) -> None:
+    # Two and four neighbours, each queued before the first is inserted.
+    events: Events = []
+    in_plugs = [2, 4, 2, 4, 2]
+    for number, ios in enumerate(in_plugs):
+        begun_us = number * 5000
+        for place in range(ios):
+            sectors = f"WS {number * 64 + place * 8} + 8"
+            events += [
+                (begun_us + place, "Q", 1, f"{sectors} [journal]"),
+                (begun_us + 20, "I", 1, f"{sectors} [journal]"),
+                (begun_us + 900, "C", 1, f"{sectors} [0]"),
+            ]
+    workload = load_of(events, tmp_path / "plugs.txt")
+    trace = recorded_replay(str(ext4.folder), workload, tmp_path / "replay.blkrecord")
+    blkguest = (np.array(trace.names) == "blkguest")[trace.ios["command"]]
+    mine = blkguest & (trace.ios["operation"] == 1)
+    # Measuring the replay's own time writes too, one block after the other. A file lies in few extents.
+    assert int((mine & (trace.ios["merged_ns"] != NEVER)).sum()) == sum(in_plugs) - len(in_plugs)
+
+
 SEGMENTED_BYTES = 64 << 10
 """Size of each I/O, of 16 pages: more in one segment are too many for some drivers."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import blklab
 from blklab.errors import BlklabError
 from blklab.records.samples import JobSample
+from blklab.simulator.timeline import MERGED
 from blklab.spec.workloads import load_workload
 from recorded_simulation import line, record_simulation, write_guest_recording
 
@@ -145,3 +147,39 @@ def test_tasks_wait_for_each_other_as_in_the_simulator(tmp_path: Path) -> None:
     assert latencies(sample.jobs) == latencies(simulated.jobs)
     # Each of the four steps waits for the one before: on a disk of 2 ms they take at least 8 ms.
     assert simulated.job("app").runtime_ns > 8_000_000
+
+
+def plugged_ios(plugs: int) -> str:
+    """Two tasks that keep I/Os back until the last is queued: reads by twos, neighbouring writes by fours."""
+    events = []
+    for number in range(plugs):
+        for task, in_plug, letters, apart in ((1, 2, "R", 4096), (2, 4, "WS", 8)):
+            first = number * 700_000 + task * 3000
+            for place in range(in_plug):
+                sectors = f"{letters} {task * 100_000 + number * 20_000 + place * apart} + 8"
+                events += [
+                    (first + place * 2000, "Q", task, f"{sectors} [task{task}]"),
+                    (first + 10_000, "I", task, f"{sectors} [task{task}]"),
+                    (first + 400_000 + place, "C", task, f"{sectors} [0]"),
+                ]
+    events.sort()
+    return "".join(line(n, at, 0, task, what, rest) for n, (at, what, task, rest) in enumerate(events))
+
+
+@pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "kyber", "bfq"])
+@pytest.mark.parametrize("device", [DEVICE, "fixed,latency=20us,depth=2"])
+def test_ios_of_a_plug_are_submitted_together(device: str, scheduler: str, tmp_path: Path) -> None:
+    path = tmp_path / "plugs.txt"
+    path.write_text(plugged_ios(plugs=20))
+    workload = load_workload(f"trace:{path},scale-to=recorded")
+    sample = measure(f"uml:{device}", workload.text, scheduler)
+    simulated = blklab.simulate(
+        device, workload.text, scheduler=scheduler, arrangement="fixed", timeline=True
+    )
+    assert latencies(sample.jobs) == latencies(simulated.jobs)
+    assert simulated.timeline is not None
+    requests = simulated.timeline.requests
+    merged = requests["flags"] & MERGED != 0
+    # Reads are apart from each other; of a plug's writes, three merge with the first.
+    assert np.bincount(requests["operation"][merged], minlength=2).tolist() == [0, 3 * 20]
+    assert simulated.job("task2").directions[0].ios == 4 * 20

@@ -33,6 +33,7 @@ pub fn plans_in_turn(
     };
     let plan = |(ios, awaits, sets): &(Vec<PlannedIo>, Vec<_>, Vec<_>)| {
         let io = |(index, &(writes, sector, sectors, think_ns)): (u32, &PlannedIo)| ReplayIo {
+            plugged: false,
             offset: sector * SECTOR_BYTES,
             bytes: sectors * SECTOR_BYTES as u32,
             direction: if writes { Direction::Write } else { Direction::Read },

@@ -209,12 +209,24 @@ fn notes(
          time"
             .to_owned()
     });
-    let keep_depth = plans.plans.iter().filter(|plan| plan.waits_for_any).count();
+    let pools = tasks.tasks.iter().filter(|task| task.is_pool).count();
+    let wait_for_any = plans.plans.iter().filter(|plan| plan.waits_for_any).count();
+    let keep_depth = wait_for_any - pools;
     if keep_depth > 0 {
         notes.push(format!(
             "{keep_depth} of {} tasks kept their depth: their I/Os wait for a free place, whichever I/O has left it",
             tasks.tasks.len()
         ));
+    }
+    if pools > 0 {
+        notes.push(format!(
+            "{pools} of {} tasks are pools of kernel workers: their I/Os wait for as many as had completed, whichever",
+            tasks.tasks.len()
+        ));
+    }
+    let plugged = plans.plans.iter().flat_map(|plan| &plan.ios).filter(|io| io.plugged).count();
+    if plugged > 0 {
+        notes.push(format!("{plugged} I/Os are submitted together with the one before them, as they were in one plug"));
     }
     let at_home = plans.plans.iter().filter(|plan| plan.home.is_some()).count();
     if at_home > 0 {

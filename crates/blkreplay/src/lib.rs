@@ -10,9 +10,11 @@
 //! | [`options`] | choices: device, pace, places |
 //! | [`recorded`] | the I/Os of one device in the order of queueing |
 //! | [`tasks`] | their tasks: threads from fork to exit, in one control group |
+//! | [`worker_pools`] | kernel workers that are one task |
 //! | [`addresses`] | places on the recorded disk to places in a file |
 //! | [`completions`] | the order of completions within a task |
 //! | [`dependencies`] | dependencies between tasks: forks, exits, barriers |
+//! | [`plugs`] | I/Os that are submitted together |
 //! | [`plans`] | all of this as plans |
 //! | [`job_file`] | plans as a job file |
 //!
@@ -26,8 +28,10 @@ pub mod error;
 pub mod job_file;
 pub mod options;
 pub mod plans;
+pub mod plugs;
 pub mod recorded;
 pub mod tasks;
+pub mod worker_pools;
 
 use blkrecord::readers::RecordReader;
 

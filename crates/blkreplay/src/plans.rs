@@ -9,6 +9,7 @@ use crate::addresses::Addresses;
 use crate::completions::Completions;
 use crate::dependencies::{Dependency, between_tasks};
 use crate::options::Options;
+use crate::plugs::plugged;
 use crate::recorded::{Action, Recorded};
 use crate::tasks::{Task, Tasks};
 
@@ -81,13 +82,19 @@ impl Context<'_> {
         let done: Vec<u32> = task.ios.iter().map(|io| self.done_before(*io, own)).collect();
         let kept_depth = self.kept_depth(task, &done, own);
         let mut plan = TaskPlan {
-            waits_for_any: kept_depth.is_some(),
+            // Which worker's I/O completes next says nothing about the one that goes on.
+            waits_for_any: kept_depth.is_some() || task.is_pool,
             thinks_in_turn: !self.recorded.open,
             knows_submissions: !self.recorded.open && self.recorded.knows_submissions,
             home: home(task, self.recorded),
             ..TaskPlan::default()
         };
-        // Of the I/O before.
+        let plugged = if self.recorded.open {
+            vec![false; task.ios.len()]
+        } else {
+            plugged(task, self.recorded)
+        };
+        // Of the I/O before, and the last one of its plug.
         let (mut queued_ns, mut submitted_ns) = (0, 0);
         let mut dependencies = (first_signal..).zip(dependencies).peekable();
         // When the others that it waits for had completed.
@@ -102,7 +109,11 @@ impl Context<'_> {
                 released_ns = released_ns.max(other.time_ns(dependency.completions).unwrap_or(0));
                 plan.awaits.push(Signal { at: place, number });
             }
+            let awaits = plan.awaits.last().is_some_and(|signal| signal.at == place);
+            let plugged = plugged[place as usize] && !awaits;
             waits_for = match kept_depth {
+                // What completes while a plug fills up changes nothing.
+                _ if plugged => waits_for,
                 Some(depth) => waits_for.max(waits_at_depth(&done, place as usize, depth)),
                 None => done[place as usize],
             };
@@ -112,7 +123,9 @@ impl Context<'_> {
                 let went_on_ns =
                     if submitted_ns <= io.queued_ns { submitted_ns } else { queued_ns };
                 from_ns = from_ns.max(went_on_ns);
-                (queued_ns, submitted_ns) = (io.queued_ns, io.submitted_ns);
+                queued_ns = io.queued_ns;
+                submitted_ns =
+                    if plugged { submitted_ns.max(io.submitted_ns) } else { io.submitted_ns };
             }
             let priority = priority(io.ioprio);
             plan.ios.push(ReplayIo {
@@ -124,6 +137,7 @@ impl Context<'_> {
                     Action::Flush => Direction::Sync,
                 },
                 durable: io.durable,
+                plugged,
                 memory: io.memory,
                 priority: priority.filter(|_| priority != usual),
                 waits_for,

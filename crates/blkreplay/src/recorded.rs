@@ -28,6 +28,8 @@ pub struct RecordedIo {
     pub queued_ns: u64,
     /// When its task had got a tag for it and could go on, as far as is known; not before `queued_ns`.
     pub submitted_ns: u64,
+    /// It is a part of an I/O that was split.
+    pub split: bool,
     /// Later than `queued_ns`; `u64::MAX` if the recording ended before.
     pub completed_ns: u64,
     pub sector: u64,
@@ -164,6 +166,7 @@ impl Recorded {
         let recorded = RecordedIo {
             queued_ns,
             submitted_ns,
+            split: io.split.is_known(),
             completed_ns,
             sector: if action == Action::Flush { 0 } else { io.sector },
             sectors: sectors as u32,

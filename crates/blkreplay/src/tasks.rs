@@ -1,9 +1,10 @@
-//! Tasks: threads from fork to exit, each within one control group.
+//! Tasks: threads from fork to exit, each within one control group. The workers of a kernel's pool are one thread.
 
 use blkrecord::task_event::TaskEventKind;
 use rustc_hash::FxHashMap;
 
 use crate::recorded::Recorded;
+use crate::worker_pools::WorkerPools;
 
 /// A thread from its fork to its exit; numbers of threads occur again.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +20,8 @@ pub struct Task {
     /// Command at its first I/O, in the record's names.
     pub command: u32,
     pub cgroup: u32,
+    /// It is a pool of kernel workers.
+    pub is_pool: bool,
     /// Its I/Os, as indices of [`Recorded::ios`].
     pub ios: Vec<u32>,
 }
@@ -50,6 +53,8 @@ impl Tasks {
         // The thread that has a number now, and the parent of threads of which only that is known.
         let mut current: FxHashMap<u32, u32> = FxHashMap::default();
         let mut parents: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut pools = WorkerPools::default();
+        let mut threads_of_pools: FxHashMap<u32, u32> = FxHashMap::default();
         let mut events = recorded.events.iter().peekable();
         for io in &recorded.ios {
             while let Some((at_ns, event)) = events.next_if(|(at_ns, _)| *at_ns <= io.queued_ns) {
@@ -69,14 +74,19 @@ impl Tasks {
                     }
                 }
             }
-            let thread = found.thread(&mut current, io.tid);
+            let pool = pools.of_command(io.command, recorded);
+            let thread = match pool {
+                Some(pool) => found.thread(&mut threads_of_pools, pool),
+                None => found.thread(&mut current, io.tid),
+            };
             let known = found.threads[thread as usize].tasks.iter().rev();
             let task = known.copied().find(|task| found.tasks[*task as usize].cgroup == io.cgroup);
             let task = task.unwrap_or_else(|| {
                 let task = found.tasks.len() as u32;
                 found.threads[thread as usize].tasks.push(task);
                 let (command, cgroup) = (io.command, io.cgroup);
-                found.tasks.push(Task { thread, command, cgroup, ios: Vec::new() });
+                let is_pool = pool.is_some();
+                found.tasks.push(Task { thread, command, cgroup, is_pool, ios: Vec::new() });
                 task
             });
             let ios = &mut found.tasks[task as usize].ios;
@@ -91,12 +101,12 @@ impl Tasks {
         self.threads.len() as u32 - 1
     }
 
-    fn thread(&mut self, current: &mut FxHashMap<u32, u32>, tid: u32) -> u32 {
-        if let Some(thread) = current.get(&tid) {
+    fn thread(&mut self, known: &mut FxHashMap<u32, u32>, number: u32) -> u32 {
+        if let Some(thread) = known.get(&number) {
             return *thread;
         }
         let thread = self.new_thread();
-        current.insert(tid, thread);
+        known.insert(number, thread);
         thread
     }
 

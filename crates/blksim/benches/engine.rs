@@ -128,6 +128,7 @@ fn queue_length(criterion: &mut Criterion) {
 fn replay(criterion: &mut Criterion) {
     const COUNT: u32 = 1_000_000;
     let io = |index: u32| ReplayIo {
+        plugged: false,
         offset: u64::from(index.wrapping_mul(0x9e37_79b1) >> 5) * 4096,
         bytes: 4096,
         direction: Direction::Read,

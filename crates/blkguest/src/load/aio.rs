@@ -20,6 +20,8 @@ const CMD_PWRITE: u16 = 1;
 const CMD_FDSYNC: u16 = 3;
 /// `RWF_DSYNC` (`include/uapi/linux/fs.h`).
 const DURABLE: u32 = 2;
+/// A call for more I/Os than this submits them in one plug (`AIO_PLUG_THRESHOLD` in fs/aio.c).
+const PLUG_THRESHOLD: usize = 2;
 /// A task that waits for another's signal with I/O in flight looks for it so often.
 const SIGNAL_LOOK_NS: u64 = 20_000;
 /// `IOCB_FLAG_IOPRIO`, and the shift of the class (`include/uapi/linux/ioprio.h`).
@@ -126,7 +128,7 @@ impl Queue {
                     }
                     Step::Transfer(transfer) => {
                         self.prepare(worker, transfer, now_ns);
-                        if self.waiting.len() >= self.batch {
+                        if self.waiting.len() >= self.batch && !worker.gathers() {
                             now_ns = self.submit(worker, now_ns)?;
                         }
                     }
@@ -146,7 +148,9 @@ impl Queue {
                     Step::Finished => exhausted = true,
                 }
             }
-            now_ns = self.submit(worker, now_ns)?;
+            if exhausted || self.free.is_empty() || !worker.gathers() {
+                now_ns = self.submit(worker, now_ns)?;
+            }
             if self.free.len() == self.depth {
                 match (wait_until_ns, awaited) {
                     (_, Some(signal)) => {
@@ -209,8 +213,14 @@ impl Queue {
         if self.waiting.is_empty() {
             return Ok(now_ns);
         }
+        let prepared = self.waiting.len();
+        if prepared > self.batch {
+            // Recorded I/Os of one plug. Two would get none, but the kernel plugs by the length of the list: it submits
+            // those in front of an address that is none, and tells how many they were.
+            self.waiting.resize(prepared.max(PLUG_THRESHOLD + 1), ptr::null());
+        }
         let mut done = 0;
-        while done < self.waiting.len() {
+        while done < prepared {
             let left = &self.waiting[done..];
             // SAFETY: the blocks live in a vector that never grows; the buffer outlives the queue.
             let result = unsafe {

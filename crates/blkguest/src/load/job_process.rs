@@ -183,6 +183,11 @@ impl Worker<'_> {
         (index, Manner { durable: io.durable, memory: io.memory })
     }
 
+    /// Whether I/Os that are prepared are held back, as a recorded one that is to come was in one plug with them.
+    pub fn gathers(&mut self) -> bool {
+        self.generator.replay().is_some_and(|cursor| cursor.next_is_plugged())
+    }
+
     /// Whether a recorded I/O is to be a synchronous call.
     pub fn calls(&mut self, transfer: &Transfer) -> bool {
         let Some(real) = self.real_replay else { return false };
@@ -375,6 +380,7 @@ mod tests {
             bytes: 4096,
             direction: Direction::Read,
             durable: false,
+            plugged: false,
             memory: Memory::default(),
             priority,
             waits_for,

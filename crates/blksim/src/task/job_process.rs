@@ -60,6 +60,8 @@ pub struct JobProcess {
     pub(crate) batch: u32,
     /// I/Os in flight.
     pub(crate) in_flight: u32,
+    /// Recorded I/Os of one plug that it has queued, with the time of each, and not yet submitted.
+    pub(crate) plugged: Vec<(Transfer, u64)>,
     /// Direct I/Os that are complete but not collected: direction, bytes and time of issue.
     pub(crate) done: Vec<(Direction, u32, u64)>,
     /// It is ready to collect completions.
@@ -108,6 +110,7 @@ impl JobProcess {
             // Recorded I/Os have a time each.
             batch: if job.replay.is_some() { 1 } else { job.iodepth_batch.min(job.depth()) },
             in_flight: 0,
+            plugged: Vec::new(),
             done: Vec::new(),
             woken: false,
             returns: false,

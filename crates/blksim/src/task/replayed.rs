@@ -2,6 +2,7 @@
 
 use crate::block::flush_queue::FlushWaiter;
 use crate::block::request::{Operation, RequestId, SECTOR_BYTES};
+use crate::core::branch::likely;
 use crate::core::record::Direction;
 use crate::machine::Machine;
 use crate::task::direct_ios::{IN_ONE_PIECE, Io, NOT_REPLAYED};
@@ -9,24 +10,57 @@ use crate::task::job_process::IssueStage;
 use crate::workload::generator::{Step, Transfer};
 
 impl Machine {
-    /// Issues the next I/O of a process that replays. Returns the step that came instead, if one did.
+    /// Issues the next I/O of a process that replays, and all that are in one plug with it. Returns the step that came
+    /// instead, if one did.
     #[inline(never)]
     pub(super) fn fill_replayed(&mut self, index: u32) -> Option<Step> {
         let now_ns = self.block.events.now_ns();
-        let process = &mut self.tasks.processes[index as usize];
-        match process.generator.replay_step(now_ns) {
-            Step::Transfer(transfer) => {
-                process.in_flight += 1;
+        loop {
+            let process = &mut self.tasks.processes[index as usize];
+            let transfer = match process.generator.replay_step(now_ns) {
+                Step::Transfer(transfer) => transfer,
+                step => {
+                    if matches!(step, Step::Finished) {
+                        self.issue_plugged(index);
+                    }
+                    return Some(step);
+                }
+            };
+            process.in_flight += 1;
+            let has_room = process.in_flight < process.depth;
+            let gathers = has_room
+                && process.generator.replay().is_some_and(|cursor| cursor.next_is_plugged());
+            if likely(!gathers && process.plugged.is_empty()) {
                 self.compute_issue(index, 1);
-                self.issue_replayed(index, transfer, now_ns);
-                None
+                self.issue_replayed(index, transfer, now_ns, false);
+                return None;
             }
-            step => Some(step),
+            process.plugged.push((transfer, now_ns));
+            if !gathers {
+                self.issue_plugged(index);
+                return None;
+            }
         }
     }
 
+    /// Issues the recorded I/Os of a plug that have been queued.
+    #[cold]
+    fn issue_plugged(&mut self, index: u32) {
+        let mut plugged = std::mem::take(&mut self.tasks.processes[index as usize].plugged);
+        if plugged.is_empty() {
+            return;
+        }
+        self.compute_issue(index, plugged.len() as u32);
+        self.plug(index);
+        for (transfer, start_ns) in plugged.drain(..) {
+            self.issue_replayed(index, transfer, start_ns, true);
+        }
+        self.unplug(index);
+        self.tasks.processes[index as usize].plugged = plugged;
+    }
+
     /// Issues an I/O of a process that replays: as any direct transfer, or a flush of the device's cache.
-    fn issue_replayed(&mut self, index: u32, transfer: Transfer, start_ns: u64) {
+    fn issue_replayed(&mut self, index: u32, transfer: Transfer, start_ns: u64, plugged: bool) {
         let Some(cursor) = self.tasks.processes[index as usize].generator.replay() else { return };
         let replayed = cursor.submitted();
         let Transfer { direction, bytes, .. } = transfer;
@@ -49,7 +83,7 @@ impl Machine {
             let id = self.block.requests.allocate(bio);
             self.submit(index, id);
         } else {
-            self.issue_within_plug(index, transfer, false, start_ns, replayed);
+            self.issue_within_plug(index, transfer, plugged, start_ns, replayed);
         }
     }
 

@@ -166,8 +166,8 @@ impl Cursor {
         self.late_ns = (now_ns - earliest_ns).min(self.most_late_ns);
         self.issued_ns = now_ns;
         // On a real processor, a call takes time also if the task does not sleep in it.
-        self.submits = self.plan.knows_submissions;
         self.next += 1;
+        self.submits = self.plan.knows_submissions && !self.next_is_plugged();
         Turn::Issue(*io)
     }
 
@@ -176,6 +176,12 @@ impl Cursor {
     pub fn submitted(&mut self) -> u32 {
         self.submitted += 1;
         self.submitted - 1
+    }
+
+    /// Whether the I/O to come is to be submitted together with the last one, which is held back until then.
+    #[inline]
+    pub fn next_is_plugged(&self) -> bool {
+        self.plan.ios.get(self.next).is_some_and(|io| io.plugged)
     }
 
     /// Whether nothing else is in flight while the next I/O to be submitted is.

@@ -27,6 +27,9 @@ pub struct ReplayIo {
     pub direction: Direction,
     /// A write that is complete once it is durable (forced unit access).
     pub durable: bool,
+    /// It is submitted together with the I/O before it: both were in one plug, where neighbours merge and a device that
+    /// is idle waits until the last one is queued (`blk_start_plug` in block/blk-core.c, Linux 6.18).
+    pub plugged: bool,
     pub memory: Memory,
     /// `None` for the task's own.
     pub priority: Option<OwnPriority>,
@@ -140,6 +143,7 @@ impl TaskPlan {
                 return Err(PlanError::of(format!("I/O {index} waits for one after it")));
             }
         }
+        self.check_plugs()?;
         if self.home.is_some_and(|home| home.processor >= home.of) {
             return Err(PlanError::of("its processor is none of its machine's"));
         }
@@ -153,6 +157,22 @@ impl TaskPlan {
             || self.sets.iter().any(|signal| signal.at == 0 || signal.at > most)
         {
             return Err(PlanError::of("a signal is not at one of its I/Os"));
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing has to happen between the I/Os of a plug.
+    fn check_plugs(&self) -> Result<(), PlanError> {
+        let can_be_plugged = |io: &ReplayIo| io.direction != Direction::Sync && !io.durable;
+        for (index, io) in self.ios.iter().enumerate().filter(|(_, io)| io.plugged) {
+            let before = index.checked_sub(1).map(|before| &self.ios[before]);
+            let fits = before.is_some_and(|before| {
+                can_be_plugged(before) && can_be_plugged(io) && before.waits_for == io.waits_for
+            });
+            if !fits || self.awaits.iter().any(|signal| signal.at as usize == index) {
+                let message = format!("I/O {index} cannot be in one plug with the one before it");
+                return Err(PlanError::of(message));
+            }
         }
         Ok(())
     }

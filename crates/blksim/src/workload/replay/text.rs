@@ -11,14 +11,15 @@ use super::plan::{Home, Memory, PlanError, ReplayIo, Signal, TaskPlan};
 use crate::core::record::Direction;
 use crate::workload::own_priority::OwnPriority;
 
-const VERSION: u64 = 6;
+const VERSION: u64 = 7;
 const SECTOR_BYTES: u64 = 512;
-/// Bits of an I/O's first byte: direction, durable, with a priority of its own, with a known number of segments, and into
-/// cold memory.
+/// Bits of an I/O's first byte: direction, durable, with a priority of its own, with a known number of segments, into cold
+/// memory, and in one plug with the I/O before.
 const DURABLE: u64 = 4;
 const PRIORITY: u64 = 8;
 const SEGMENTS: u64 = 16;
 const COLD: u64 = 32;
+const PLUGGED: u64 = 64;
 /// Bits of a plan's first number, below the count of its I/Os.
 const ANY: u64 = 1;
 const IN_TURN: u64 = 2;
@@ -50,7 +51,8 @@ pub fn encode(plans: &[TaskPlan]) -> String {
             let durable = if io.durable { DURABLE } else { 0 };
             let segments = if io.memory.segments > 0 { SEGMENTS } else { 0 };
             let cold = if io.memory.cold { COLD } else { 0 };
-            put(&mut bytes, code(io.direction) | durable | own | segments | cold);
+            let plugged = if io.plugged { PLUGGED } else { 0 };
+            put(&mut bytes, code(io.direction) | durable | own | segments | cold | plugged);
             if let Some(OwnPriority { class, level }) = io.priority {
                 bytes.extend([class, level]);
             }
@@ -86,7 +88,7 @@ pub fn decode(text: &str) -> Result<Vec<TaskPlan>, PlanError> {
         .map_err(|error| PlanError::of(format!("it is not base64: {error}")))?;
     let mut reader = Reader { bytes: &bytes, flags: FLAGS };
     // Versions 1 to 4, which stored runs may have, had no flags, one, two and three; version 5 knew neither segments nor
-    // cold memory.
+    // cold memory, version 6 no plugs.
     reader.flags = match reader.number()? {
         version @ 1..=VERSION => (version as u32 - 1).min(FLAGS),
         other => {
@@ -248,6 +250,7 @@ impl Reader<'_> {
                 bytes,
                 direction,
                 durable: first & DURABLE != 0,
+                plugged: first & PLUGGED != 0,
                 memory: Memory { segments, cold: first & COLD != 0 },
                 priority,
                 waits_for,
@@ -288,6 +291,7 @@ mod tests {
             bytes: 4096,
             direction: Direction::Read,
             durable: false,
+            plugged: false,
             memory: Memory::default(),
             priority: None,
             waits_for: index.saturating_sub(1),
@@ -307,6 +311,7 @@ mod tests {
         plans[4].ios[1].memory = Memory { segments: 254, cold: true };
         plans[4].ios[2].memory.cold = true;
         plans[4].ios[1].priority = Some(OwnPriority { class: 2, level: 7 });
+        plans[5].ios[1].plugged = true;
         assert_eq!(decode(&encode(&plans)).unwrap(), plans);
     }
 
@@ -319,9 +324,33 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_for_something_else_is_in_no_plug() {
+        let refused = |change: fn(&mut TaskPlan)| {
+            let mut one = plan(false, true, true);
+            change(&mut one);
+            decode(&encode(&[one])).unwrap_err().to_string()
+        };
+        let message =
+            |index| format!("task 0: I/O {index} cannot be in one plug with the one before it");
+        assert_eq!(refused(|plan| plan.ios[0].plugged = true), message(0));
+        assert_eq!(refused(|plan| plan.ios[3].plugged = true), message(3));
+        for change in [
+            |plan: &mut TaskPlan| plan.ios[0].durable = true,
+            |plan: &mut TaskPlan| (plan.ios[1].direction, plan.ios[1].bytes) = (Direction::Sync, 0),
+            |plan: &mut TaskPlan| plan.awaits = vec![Signal { at: 1, number: 0 }],
+        ] {
+            let mut one = plan(false, true, true);
+            one.ios[1].plugged = true;
+            assert_eq!(one.check(), Ok(()));
+            change(&mut one);
+            assert_eq!(one.check().unwrap_err().to_string(), message(1)[8..]);
+        }
+    }
+
+    #[test]
     fn earlier_versions_had_fewer_flags() {
         let mut bytes = URL_SAFE_NO_PAD.decode(encode(&[plan(false, false, false)])).unwrap();
-        assert_eq!(bytes[..3], [6, 1, 5 << 4]);
+        assert_eq!(bytes[..3], [7, 1, 5 << 4]);
         for (version, first, any, in_turn, known) in [
             (1, 5, false, false, false),
             (2, 5 << 1, false, false, false),
@@ -329,15 +358,16 @@ mod tests {
             (3, 5 << 2 | 2, false, true, false),
             (4, 5 << 3 | 4, false, false, true),
             (5, 5 << 4 | 4, false, false, true),
+            (6, 5 << 4 | 2, false, true, false),
         ] {
             (bytes[0], bytes[2]) = (version, first);
             let read = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap();
             assert_eq!(read, [plan(any, in_turn, known)]);
         }
-        for version in [0, 7] {
+        for version in [0, 8] {
             bytes[0] = version;
             let error = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap_err();
-            assert_eq!(error.to_string(), format!("its version is {version}, not up to 6"));
+            assert_eq!(error.to_string(), format!("its version is {version}, not up to 7"));
         }
     }
 }
