@@ -35,9 +35,9 @@ def above(below: Disk) -> Iterator[Disk]:
     remove_loop(number, below.dev_path)
 
 
-def _needs(disk: Disk) -> None:
-    """Skips the test where BPF does not work, or where the disk needs no flush."""
-    reason = next(way.reason for way in ways_of_recording() if way.name == "bpf")
+def _needs(disk: Disk, capture: str) -> None:
+    """Skips the test where one cannot record that way, or where the disk needs no flush."""
+    reason = next(way.reason for way in ways_of_recording() if way.name == capture)
     if reason is not None:
         pytest.skip(reason)
     queue = disk.sys_path / "queue"
@@ -64,7 +64,7 @@ def _ios_of(trace: Trace, disk: Disk, operation: str) -> Columns:
 
 @pytest.mark.root
 def test_a_durable_write_ends_with_the_flush_after_its_data(below: Disk, above: Disk, tmp_path: Path) -> None:
-    _needs(above)
+    _needs(above, "bpf")
     file = tmp_path / "x.blkrecord"
     with recording_of_a_moment(recording_request("both", [below, above], file, [], capture="bpf")):
         _write_durably(above)
@@ -83,3 +83,16 @@ def test_a_durable_write_ends_with_the_flush_after_its_data(below: Disk, above: 
         # The flushes of other writes are before or after this one.
         flushed = (flushes["queued_ns"] >= queued) & (flushes["completed_ns"] <= completed)
         assert flushed.any()
+
+
+@pytest.mark.root
+def test_through_tracefs_the_end_of_the_flush_is_told_from_a_missed_write(
+    below: Disk, tmp_path: Path
+) -> None:
+    _needs(below, "tracefs")
+    file = tmp_path / "x.blkrecord"
+    with recording_of_a_moment(recording_request("one", [below], file, [], capture="tracefs")):
+        _write_durably(below)
+    trace = read_trace(file)
+    assert (trace.tally.unmatched, trace.tally.lost) == (0, 0)
+    assert len(_ios_of(trace, below, "write")["sector"]) == WRITES

@@ -137,6 +137,11 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
+    /// Whether the kernel flushes the device's cache for it: before its data, or after them.
+    pub const fn is_durable(self) -> bool {
+        self.0 & (Self::FUA.0 | Self::PREFLUSH.0) != 0
+    }
+
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)

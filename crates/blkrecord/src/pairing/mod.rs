@@ -11,10 +11,12 @@
 //! * A bio that must not wait completes with EAGAIN if there is no tag for it, without a request.
 //! * A flush without data completes like any request, but is issued as another one, of the operation
 //!   `REQ_OP_FLUSH`, that the flush machinery sends on behalf of all that wait.
+//! * A durable write of a disk with a cache and without FUA completes once more, with 0 bytes, after the flush
+//!   that follows its data.
 
 mod groups;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::batch::Batch;
 use crate::event::{Action, Event};
@@ -26,6 +28,8 @@ const EAGAIN: u16 = 11;
 /// I/Os under way at a time: more than the tags of all of a machine's disks. A trace with more has lost
 /// their completions.
 const MOST_OPEN: usize = 1 << 20;
+/// Durable writes that may complete once more: with FUA none of them does, so those of long ago are forgotten.
+const MOST_FLUSHED: usize = 1 << 12;
 
 /// Events in, I/Os out.
 #[derive(Debug, Default)]
@@ -33,6 +37,8 @@ pub struct Pairing {
     groups: Groups,
     /// When each device's flush request was last issued.
     flush_issued: FxHashMap<u32, Moment>,
+    /// Devices and sectors of durable writes whose data are complete.
+    may_be_flushed: FxHashSet<(u32, u64)>,
     counts: Counts,
 }
 
@@ -230,7 +236,8 @@ impl Pairing {
         }
         let given = batch.ios.len() - before;
         self.counts.ios += given as u64;
-        if given == 0 {
+        let place = (event.device, event.sector);
+        if given == 0 && !(event.bytes == 0 && self.may_be_flushed.remove(&place)) {
             self.counts.unmatched += 1;
         }
     }
@@ -272,6 +279,12 @@ impl Pairing {
                 io.ioprio = event.ioprio;
             }
             io.error = event.error;
+            if io.bytes > 0 && io.flags.is_durable() {
+                if self.may_be_flushed.len() >= MOST_FLUSHED {
+                    self.may_be_flushed.clear();
+                }
+                self.may_be_flushed.insert((io.device, io.sector));
+            }
             batch.ios.push(io);
             self.groups.free_bio(next);
             next = after;

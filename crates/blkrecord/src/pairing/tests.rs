@@ -138,6 +138,25 @@ fn flushes_are_issued_by_the_flush_machinery() {
 }
 
 #[test]
+fn a_durable_write_completes_once_more_after_its_flush() {
+    let mut trace = Trace::new();
+    for flags in [Flags::FUA, Flags::PREFLUSH, Flags::SYNC] {
+        trace.now += 10;
+        let mut queued = Event::new(trace.now, Action::Queue, Operation::Write);
+        (queued.sector, queued.bytes, queued.flags) = (8, 4096, flags);
+        trace.pairing.take(&queued, &mut trace.batch);
+        trace.event(Action::Issue, 8, 8).event(Action::Complete, 8, 8).event(
+            Action::Complete,
+            8,
+            0,
+        );
+    }
+    assert_eq!(trace.completed(), [(8, 8); 3]);
+    // No flush follows the last one.
+    assert_eq!(trace.pairing.counts(), Counts { events: 12, ios: 3, unmatched: 1, incomplete: 0 });
+}
+
+#[test]
 fn what_never_completes_is_given_at_the_end() {
     let mut trace = Trace::new();
     trace.event(Action::Queue, 8, 8).event(Action::Issue, 8, 8).event(Action::Queue, 0, 8);
