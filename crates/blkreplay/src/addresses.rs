@@ -126,7 +126,6 @@ mod tests {
         RecordedIo {
             queued_ns: 0,
             submitted_ns: 0,
-            split: false,
             completed_ns: 1,
             sector,
             sectors,

@@ -252,6 +252,12 @@ fn notes(
             format_bytes(addresses.file_bytes()),
         ));
     }
+    if recorded.united > 0 {
+        notes.push(format!(
+            "{} parts are one I/O again with those before them, from which the recorded disk's limits had split them",
+            recorded.united
+        ));
+    }
     if recorded.preflushes > 0 {
         notes.push(format!(
             "{} writes with a flush before them become a flush and a write",

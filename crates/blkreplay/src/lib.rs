@@ -8,6 +8,7 @@
 //! | Module | Contents |
 //! |---|---|
 //! | [`options`] | choices: device, pace, places |
+//! | [`splits`] | I/Os as they were before the kernel split them |
 //! | [`recorded`] | the I/Os of one device in the order of queueing |
 //! | [`tasks`] | their tasks: threads from fork to exit, in one control group |
 //! | [`worker_pools`] | kernel workers that are one task |
@@ -30,6 +31,7 @@ pub mod options;
 pub mod plans;
 pub mod plugs;
 pub mod recorded;
+pub mod splits;
 pub mod tasks;
 pub mod worker_pools;
 

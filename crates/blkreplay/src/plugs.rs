@@ -10,8 +10,7 @@ use crate::tasks::Task;
 /// For each I/O of a task, by its place in it: whether it was in one plug with the I/O before it.
 ///
 /// A request that leaves a plug is inserted, or issued, after others of its thread were queued; a thread that waits for
-/// a tag queues nothing meanwhile. Parts of one large I/O that was split are not told apart from it by that, and stay
-/// as they are: a request of the kernel's largest size is sent off as soon as it is complete.
+/// a tag queues nothing meanwhile.
 pub fn plugged(task: &Task, recorded: &Recorded) -> Vec<bool> {
     let mut found = Vec::with_capacity(task.ios.len());
     let mut before: Option<&RecordedIo> = None;
@@ -20,11 +19,7 @@ pub fn plugged(task: &Task, recorded: &Recorded) -> Vec<bool> {
     for io in &task.ios {
         let io = &recorded.ios[*io as usize];
         let together = before.is_some_and(|before| {
-            io.queued_ns < until_ns
-                && io.tid == before.tid
-                && is_plain(io)
-                && is_plain(before)
-                && !(io.split && before.split && io.queued_ns == before.queued_ns)
+            io.queued_ns < until_ns && io.tid == before.tid && is_plain(io) && is_plain(before)
         });
         until_ns = if together { until_ns.max(io.submitted_ns) } else { io.submitted_ns };
         found.push(together);

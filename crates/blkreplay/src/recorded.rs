@@ -13,6 +13,7 @@ use blksim::workload::replay::Memory;
 
 use crate::error::ReplayError;
 use crate::options::{Kind, Options};
+use crate::splits::united;
 
 /// The action of an I/O in a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +29,6 @@ pub struct RecordedIo {
     pub queued_ns: u64,
     /// When its task had got a tag for it and could go on, as far as is known; not before `queued_ns`.
     pub submitted_ns: u64,
-    /// It is a part of an I/O that was split.
-    pub split: bool,
     /// Later than `queued_ns`; `u64::MAX` if the recording ended before.
     pub completed_ns: u64,
     pub sector: u64,
@@ -73,6 +72,8 @@ pub struct Recorded {
     pub left_out: BTreeMap<&'static str, u64>,
     /// Flushes before a write's data, which become I/Os of their own.
     pub preflushes: u64,
+    /// Parts of an I/O that are one with its first part again.
+    pub united: u64,
     /// Processors of the recorded machine, as far as is known; 0 if nothing is known of its I/Os'.
     pub processors: u16,
     /// Whether it tells when I/Os had got into the queue.
@@ -101,6 +102,8 @@ impl Recorded {
         }
         // Equal times keep the order of the recording.
         ios.sort_by_key(|io| (io.queued, io.order));
+        let parts = ios.len();
+        let ios = united(ios);
         let mut recorded = Self {
             ios: Vec::with_capacity(ios.len()),
             events: Vec::new(),
@@ -110,6 +113,7 @@ impl Recorded {
             device: device.name,
             left_out: BTreeMap::new(),
             preflushes: 0,
+            united: (parts - ios.len()) as u64,
             processors: processors(reader.facts(), &ios),
             knows_submissions: ios.iter().any(|io| io.inserted.is_known() || io.issued.is_known()),
             open: false,
@@ -166,15 +170,12 @@ impl Recorded {
         let recorded = RecordedIo {
             queued_ns,
             submitted_ns,
-            split: io.split.is_known(),
             completed_ns,
             sector: if action == Action::Flush { 0 } else { io.sector },
             sectors: sectors as u32,
             action,
             durable: action == Action::Write && io.flags.contains(Flags::FUA),
-            barrier: action == Action::Flush
-                || io.flags.contains(Flags::FUA)
-                || io.flags.contains(Flags::PREFLUSH),
+            barrier: action == Action::Flush || io.flags.is_durable(),
             ioprio: io.ioprio,
             tid: io.tid,
             command: io.command,

@@ -8,6 +8,7 @@ mod memory;
 mod plugs;
 mod properties;
 mod samples;
+mod splits;
 mod think_times;
 mod ties;
 mod what_fits;

@@ -77,16 +77,6 @@ fn the_time_after_a_plug_counts_from_its_submission() {
 }
 
 #[test]
-fn parts_of_a_split_io_are_submitted_one_after_the_other() {
-    let mut recording = Recording::default();
-    for _ in 0..2 {
-        write(&mut recording, 1, 0, 40).split = Moment::at(5);
-    }
-    write(&mut recording, 1, 30, 40);
-    assert_eq!(plugged(recording), [false, false, true]);
-}
-
-#[test]
 fn flushes_and_durable_writes_pass_plugs_by() {
     let mut recording = Recording::default();
     write(&mut recording, 1, 0, 40);
