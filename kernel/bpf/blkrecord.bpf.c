@@ -150,8 +150,6 @@ struct bucket {
 MAP(buckets, MAP_ARRAY, u32, struct bucket, BUCKETS);
 /* Of all places, bucket by bucket. */
 MAP(entries, MAP_ARRAY, u32, struct entry, BUCKETS * PLACES);
-/* The request that rq_complete is at, or was at last, on each processor. */
-MAP(current_request, MAP_PERCPU_ARRAY, u32, u64, 1);
 MAP(flushes, MAP_HASH, u32, u64, 64);
 MAP(counters, MAP_PERCPU_ARRAY, u32, u64, COUNTERS);
 
@@ -435,8 +433,6 @@ struct walk {
 	u16 error;
 	/* Of the request; Linux 6.14 leaves it to its bios. */
 	u16 ioprio;
-	/* False in the second program at the tracepoint. */
-	u8 first;
 };
 
 /* Takes the request's times from an entry that has them, and gives them to one that lacks them. */
@@ -488,8 +484,8 @@ INLINE long give_bio(struct walk *walk, struct bio *bio, u64 key, u16 ioprio, st
 		give(entry, FIELD_EXISTS(((struct request *)0)->ioprio) ? walk->ioprio : ioprio, walk->error);
 		forget(key);
 	} else {
-		/* The first program has given it, or its queueing was missed and this is the flush after its data. */
-		if (!walk->first || !walk->left)
+		/* Its queueing was missed; after the flush of a durable one nothing is left to miss. */
+		if (!walk->left)
 			return 1;
 		read_kernel(&bytes, sizeof(bytes), &bio->bi_iter.bi_size);
 		if (bytes > walk->left)
@@ -515,7 +511,8 @@ static long give_next(u64 index, struct walk *walk)
 	return !walk->bio;
 }
 
-INLINE int complete(u64 *ctx, u8 first)
+SEC("tp_btf/block_rq_complete")
+int rq_complete(u64 *ctx)
 {
 	struct request *request = (struct request *)ctx[0];
 	struct bio *bio = request->bio;
@@ -529,7 +526,6 @@ INLINE int complete(u64 *ctx, u8 first)
 	/* A blk_status_t; before Linux 5.17 a negative error number. */
 	walk.error = (u8)ctx[1];
 	walk.left = (u32)ctx[2];
-	walk.first = first;
 	if (FIELD_EXISTS(request->ioprio))
 		walk.ioprio = request->ioprio;
 	/* Most requests have one bio, and the kernel's loop costs more than that one. */
@@ -545,37 +541,12 @@ INLINE int complete(u64 *ctx, u8 first)
 	return 0;
 }
 
-SEC("tp_btf/block_rq_complete")
-int rq_complete(u64 *ctx)
-{
-	u32 zero = 0;
-	u64 *current = map_lookup(&current_request, &zero);
-
-	if (current)
-		*current = ctx[0];
-	return complete(ctx, 1);
-}
-
 /*
- * The kernel does not run a program within itself. If an interrupt that completes a request comes while
- * rq_complete runs for another one, this program takes its place. Mostly it finds that rq_complete was at this very
- * request.
+ * Bios that rq_complete has not given. Those that ended without a request: refused (REQ_NOWAIT without a free tag, to be
+ * tried again) or failed. And those of a request that completed in an interrupt while rq_complete ran for another one: the
+ * kernel does not run a program within itself. If they were merged, the times of their request's insertion and issue are
+ * known of the first one only.
  */
-SEC("tp_btf/block_rq_complete")
-int rq_complete_nested(u64 *ctx)
-{
-	u32 zero = 0;
-	u64 *current = map_lookup(&current_request, &zero);
-
-	if (current && *current == ctx[0]) {
-		/* The address may come again before rq_complete has noted another one. */
-		*current = 0;
-		return 0;
-	}
-	return complete(ctx, 0);
-}
-
-/* Bios that end without a request: refused (REQ_NOWAIT without a free tag, to be tried again) or failed. */
 SEC("tp_btf/block_bio_complete")
 int bio_complete(u64 *ctx)
 {

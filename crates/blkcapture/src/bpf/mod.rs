@@ -28,10 +28,9 @@ use cgroups::CgroupPaths;
 use event::{Decoder, ENTRY_BYTES, Kind};
 
 /// The programs and their tracepoints.
-const PROGRAMS: [(&str, &str); 11] = [
+const PROGRAMS: [(&str, &str); 10] = [
     // Completions first: an I/O that is queued before its completion is watched would never end.
     ("rq_complete", "block_rq_complete"),
-    ("rq_complete_nested", "block_rq_complete"),
     ("bio_complete", "block_bio_complete"),
     ("rq_issue", "block_rq_issue"),
     ("rq_insert", "block_rq_insert"),
