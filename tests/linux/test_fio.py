@@ -476,12 +476,14 @@ LONG = "[a]\nrw=randread\nsize=1m\nnumjobs=3\ntime_based\nruntime=1h\n"
 @contextmanager
 def terminated_once(condition: Callable[[], bool], awaited: str) -> Iterator[None]:
     """Sends this process a SIGTERM once a condition holds, which must end the work in the context."""
+    waits = threading.get_ident()
 
     def send() -> None:
         try:
             wait_until(condition, awaited)
         finally:
-            os.kill(os.getpid(), signal.SIGTERM)
+            # Any thread can take a signal to the process, and then the one that waits is not woken.
+            signal.pthread_kill(waits, signal.SIGTERM)
 
     sender = threading.Thread(target=send)
     with pytest.raises(InterruptedRunError), signals_as_exceptions():
