@@ -1,4 +1,4 @@
-"""Runs a command with a device that does not drift: each I/O takes the same time, one after the other.
+"""Runs a command with a device that does not drift: each I/O takes the same time.
 
 ``python benches/steady_device.py [--filesystem] COMMAND…``, as root. ``{}`` in COMMAND stands for the device,
 or with ``--filesystem`` for a directory on it. It is a loop device over nbdkit's memory disk with its delay

@@ -28,7 +28,7 @@ pub fn plugged(task: &Task, recorded: &Recorded) -> Vec<bool> {
     found
 }
 
-/// Flushes and durable writes pass plugs by (`blk_mq_submit_bio` in block/blk-mq.c, Linux 6.18).
+/// Flushes, and writes with one before or after them, pass plugs by (`blk_mq_submit_bio` in block/blk-mq.c, Linux 6.18).
 fn is_plain(io: &RecordedIo) -> bool {
-    io.action != Action::Flush && !io.durable
+    io.action != Action::Flush && !io.barrier
 }

@@ -84,6 +84,11 @@ fn flushes_and_durable_writes_pass_plugs_by() {
     write(&mut recording, 1, 20, 40);
     write(&mut recording, 1, 30, 40).operation = Operation::Flush;
     assert_eq!(plugged(recording), [false; 4]);
+    // Inserted once the cache is flushed, while its task goes on.
+    let mut recording = Recording::default();
+    write(&mut recording, 1, 0, 500).flags = Flags::PREFLUSH;
+    write(&mut recording, 1, 100, 100);
+    assert_eq!(plugged(recording), [false; 3]);
 }
 
 #[test]
