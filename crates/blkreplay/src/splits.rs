@@ -3,9 +3,8 @@
 //! A program's call for 1 MiB can become two requests of the disk, which both begin at once. A replay that called for
 //! each part would begin the second one late, and another disk may take the whole, or split it elsewhere.
 
-use blkrecord::io::{Io, Moment, SECTOR_BYTES, UNKNOWN_SEGMENTS};
-
-const PAGE_BYTES: u64 = 4096;
+use blkrecord::io::{Io, Moment, UNKNOWN_SEGMENTS};
+use blksim::block::request::PAGE_BYTES;
 
 /// The I/Os as they were before they were split, in the order of queueing; expects that order.
 pub fn united(mut ios: Vec<Io>) -> Vec<Io> {
@@ -50,7 +49,7 @@ fn unite(whole: &mut Io, part: &Io) {
 /// apart.
 fn segments(part: &Io) -> u16 {
     if part.segments == UNKNOWN_SEGMENTS {
-        u16::try_from(part.bytes.max(SECTOR_BYTES).div_ceil(PAGE_BYTES)).unwrap_or(u16::MAX)
+        u16::try_from(part.bytes.div_ceil(PAGE_BYTES)).unwrap_or(u16::MAX)
     } else {
         part.segments
     }

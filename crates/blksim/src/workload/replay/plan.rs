@@ -143,7 +143,6 @@ impl TaskPlan {
                 return Err(PlanError::of(format!("I/O {index} waits for one after it")));
             }
         }
-        self.check_plugs()?;
         if self.home.is_some_and(|home| home.processor >= home.of) {
             return Err(PlanError::of("its processor is none of its machine's"));
         }
@@ -158,10 +157,10 @@ impl TaskPlan {
         {
             return Err(PlanError::of("a signal is not at one of its I/Os"));
         }
-        Ok(())
+        self.check_plugs()
     }
 
-    /// Checks that nothing has to happen between the I/Os of a plug.
+    /// Checks that nothing has to happen between the I/Os of a plug; expects signals in order.
     fn check_plugs(&self) -> Result<(), PlanError> {
         let can_be_plugged = |io: &ReplayIo| io.direction != Direction::Sync && !io.durable;
         for (index, io) in self.ios.iter().enumerate().filter(|(_, io)| io.plugged) {
@@ -169,7 +168,9 @@ impl TaskPlan {
             let fits = before.is_some_and(|before| {
                 can_be_plugged(before) && can_be_plugged(io) && before.waits_for == io.waits_for
             });
-            if !fits || self.awaits.iter().any(|signal| signal.at as usize == index) {
+            let awaits =
+                || self.awaits.binary_search_by_key(&(index as u32), |signal| signal.at).is_ok();
+            if !fits || awaits() {
                 let message = format!("I/O {index} cannot be in one plug with the one before it");
                 return Err(PlanError::of(message));
             }
