@@ -220,7 +220,8 @@ fn notes(
     }
     if pools > 0 {
         notes.push(format!(
-            "{pools} of {} tasks are pools of kernel workers: their I/Os wait for as many as had completed, whichever",
+            "{pools} of {} tasks are pools of kernel workers: their I/Os wait for as many as had completed until the one \
+             that each followed, whichever",
             tasks.tasks.len()
         ));
     }

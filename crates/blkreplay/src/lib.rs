@@ -14,6 +14,7 @@
 //! | [`worker_pools`] | kernel workers that are one task |
 //! | [`addresses`] | places on the recorded disk to places in a file |
 //! | [`completions`] | the order of completions within a task |
+//! | [`followed`] | which completion each I/O of a pool follows |
 //! | [`dependencies`] | dependencies between tasks: forks, exits, barriers |
 //! | [`plugs`] | I/Os that are submitted together |
 //! | [`plans`] | all of this as plans |
@@ -26,6 +27,7 @@ pub mod addresses;
 pub mod completions;
 pub mod dependencies;
 pub mod error;
+pub mod followed;
 pub mod job_file;
 pub mod options;
 pub mod plans;

@@ -13,12 +13,16 @@ fn chain() -> Recording {
         let times = (u64::from(number) * 1000, Some(u64::from(number) * 1000 + 400));
         recording.io(tid, Operation::Read, u64::from(number) * 8, 4096, times);
     }
-    let names = ["kworker/u8:0", "kworker/u8:1", "kworker/0:1H"];
-    let numbers = names.map(|name| recording.names.number_of(name));
+    of_workers(&mut recording, &["kworker/u8:0", "kworker/u8:1", "kworker/0:1H"]);
+    recording
+}
+
+/// Gives the threads of a recording these names, by their numbers.
+fn of_workers(recording: &mut Recording, names: &[&str]) {
+    let numbers: Vec<u32> = names.iter().map(|name| recording.names.number_of(name)).collect();
     for io in &mut recording.batch.ios {
         io.command = numbers[io.tid as usize];
     }
-    recording
 }
 
 #[test]
@@ -37,4 +41,21 @@ fn it_is_told() {
     let notes = chain().workload(&Options::new("test")).unwrap().summary.notes;
     assert!(notes.iter().any(|note| note.starts_with("2 of 2 tasks are pools")), "{notes:?}");
     assert!(!notes.iter().any(|note| note.contains("kept their depth")), "{notes:?}");
+}
+
+#[test]
+fn a_late_completion_holds_up_only_what_followed_it() {
+    // One program keeps the disk busy. Two others read, compute at once for two times as long as one alone, and read again.
+    let mut recording = Recording::default();
+    for (tid, queued_ns, completed_ns) in
+        [(0, 0, 9000), (0, 100, 1000), (1, 200, 1010), (1, 1500, 2400), (0, 1900, 2800)]
+    {
+        recording.read(tid, queued_ns, completed_ns);
+    }
+    of_workers(&mut recording, &["kworker/u8:0", "kworker/u8:1"]);
+    let plans = recording.plans();
+    assert_eq!(plans[0].ios.iter().map(|io| io.waits_for).collect::<Vec<_>>(), [0, 0, 0, 1, 2]);
+    let late = |index| if index == 2 { 3000 } else { 900 };
+    let made = carry_out(&plans, |_, index| if index == 0 { 9000 } else { late(index) });
+    assert_eq!((made[3].issued_ns, made[4].issued_ns), (1500, 2400 + 890));
 }
