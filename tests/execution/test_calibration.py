@@ -14,9 +14,10 @@ from blklab.errors import RunFailedError
 from blklab.execution.calibration.fit import BASELINE, Observation, fitted
 from blklab.execution.calibration.host_fidelity import HostCell, HostFidelityDocument, HostPair, host_fidelity
 from blklab.execution.calibration.loads import CHECKED, FITTED, MATRIX, Load
-from blklab.execution.calibration.measuring import MemoryDevice, memory_device
+from blklab.execution.calibration.measuring import Measurement, MemoryDevice, difference, memory_device
 from blklab.execution.calibration.prediction import predicted_iops
 from blklab.execution.calibration.table_file import table_text
+from blklab.records.samples import MachineDescription
 from blklab.spec.machines import Machine, SchedulerCosts, StepCosts, load_machine, read_machine
 
 LOADS = (Load(1, 1, 4, "read"), Load(1, 16, 4, "read"), Load(2, 8, 4, "read"))
@@ -146,6 +147,27 @@ def test_a_load_that_fails_is_named_with_the_reason() -> None:
     device = MemoryDevice(cast("Session", session), [Load(1, 1, 4, "read")], seed=1)
     with pytest.raises(RunFailedError, match="the load 1x1-4k-read failed: fio ended"):
         device.measure(1, lambda _: None)
+
+
+def test_pairs_are_decided_as_in_a_comparison() -> None:
+    load = Load(1, 1, 4, "read")
+    rounds = range(18)
+    wobble = [1.001 if number % 2 else 0.999 for number in rounds]
+    series = {
+        "none": dict(zip(rounds, [1000.0] * 18, strict=True)),
+        # For certain, but practically equal.
+        "mq-deadline": {number: 990 * wobble[number] for number in rounds},
+        "bfq": {number: 900 * wobble[number] for number in rounds},
+        # 3 % less, of which a single test would be sure at 95 %, but not one of six.
+        "kyber": {number: 970 * (1.055 if number % 2 else 0.95) for number in rounds},
+    }
+    uncorrected = difference(series, "kyber", "none")
+    assert uncorrected is not None
+    assert uncorrected.p_difference < 0.05
+    machine = cast("MachineDescription", SimpleNamespace(kernel="6"))
+    document = host_fidelity(Measurement(machine, 18, {load: series}), load_machine("ordinary"))
+    decided = {(pair.faster, pair.slower) for pair in document.pairs}
+    assert decided == {("none", "bfq"), ("mq-deadline", "bfq"), ("kyber", "bfq")}
 
 
 @pytest.mark.root

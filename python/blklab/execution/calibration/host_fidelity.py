@@ -9,12 +9,13 @@ from statistics import median
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from blklab.analysis.statistics.multiplicity import holm, numbers_of_equal_pairs
 from blklab.execution.calibration.fit import BASELINE
 from blklab.execution.calibration.loads import FITTED, Load
 from blklab.execution.calibration.measuring import Measurement, difference
 from blklab.execution.calibration.prediction import predicted_iops
 from blklab.execution.fidelity.measured import percentile
-from blklab.spec.experiment import DEFAULT_CONFIDENCE
+from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 from blklab.spec.machines import Machine
 
 SCHEMA = "blklab/host-fidelity-1"
@@ -50,7 +51,11 @@ class HostCell(BaseModel):
 
 
 class HostPair(BaseModel):
-    """Two schedulers of which the host decides that the first is faster under a load."""
+    """Two schedulers of which the first is faster under a load on the host.
+
+    That is decided as in any comparison: the difference is real, corrected for all pairs of the load, and
+    larger than the margin within which schedulers are practically equal.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -142,9 +147,17 @@ def _cells(measurement: Measurement, predicted: Mapping[tuple[Load, str], float]
 
 def _pairs(measurement: Measurement, predicted: Mapping[tuple[Load, str], float]) -> Iterator[HostPair]:
     for load, series in measurement.values.items():
-        for first, second in combinations(measurement.schedulers(load), 2):
-            found = difference(series, first, second)
-            if found is None or found.p_difference > 1 - DEFAULT_CONFIDENCE:
+        schedulers = measurement.schedulers(load)
+        compared = [
+            (first, second, found)
+            for first, second in combinations(schedulers, 2)
+            if (found := difference(series, first, second)) is not None
+        ]
+        p_values = holm(
+            [found.p_difference for _, _, found in compared], numbers_of_equal_pairs([len(schedulers)])
+        )
+        for (first, second, found), p in zip(compared, p_values, strict=True):
+            if p >= 1 - DEFAULT_CONFIDENCE or abs(found.log_ratio) <= math.log1p(DEFAULT_MARGIN):
                 continue
             faster, slower = (first, second) if found.ratio > 1 else (second, first)
             yield HostPair(
