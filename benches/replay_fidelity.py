@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+import signal
 import sys
 import tempfile
 import time
@@ -99,6 +100,8 @@ def main() -> None:
         parser.error("intervals take at least two rounds")
     if options.pairs < 1:
         parser.error("a round has at least one pair")
+    # So that what was changed is restored.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     right = rows = right_itself = 0
     beside: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:

@@ -46,7 +46,18 @@ def main() -> int:
         place = stack.enter_context(_device(folder, options))
         if options.filesystem:
             place = stack.enter_context(_filesystem(place, folder / "ext4"))
-        return subprocess.run([word.replace("{}", place) for word in options.command], check=False).returncode
+        return _run([word.replace("{}", place) for word in options.command])
+
+
+def _run(words: list[str]) -> int:
+    """Runs the command to its end, also if a signal asks for that: it restores what it has changed."""
+    command = subprocess.Popen(words)
+    try:
+        return command.wait()
+    except BaseException:
+        command.terminate()
+        command.wait()
+        raise
 
 
 @contextmanager
