@@ -158,9 +158,9 @@ class Brake:
         """Watches which arm is in force, and brakes the slowed one."""
         apply = QueueSettings.apply
 
-        def noted(settings: QueueSettings, choice: SchedulerChoice, *, anew: bool = False) -> dict[str, str]:
+        def noted(settings: QueueSettings, choice: SchedulerChoice) -> dict[str, str]:
             self.in_force = ""
-            found = apply(settings, choice, anew=anew)
+            found = apply(settings, choice)
             self.in_force = choice.label
             return found
 

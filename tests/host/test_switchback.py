@@ -130,10 +130,11 @@ def test_a_slot_whose_settings_change_while_it_begins_has_failed(
     """Another program may write between the switch and the look at what is in force."""
     apply, calls = QueueSettings.apply, itertools.count()
 
-    def disturbed(self: QueueSettings, choice: SchedulerChoice, *, anew: bool = False) -> dict[str, str]:
-        if anew and next(calls) == 1:
+    def disturbed(self: QueueSettings, choice: SchedulerChoice) -> dict[str, str]:
+        # The first call is before the stretch.
+        if next(calls) == 2:
             raise SettingsChangedError("settings differ: nr_requests was 64, is 40")
-        return apply(self, choice, anew=anew)
+        return apply(self, choice)
 
     monkeypatch.setattr(QueueSettings, "apply", disturbed)
     workload = work(JOBS)

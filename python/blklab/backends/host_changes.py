@@ -194,7 +194,7 @@ class HostChanges:
         if isinstance(change, SchedulerChange):
             tunables = self._of_queue | change.tunables
             choice = SchedulerChoice(name=change.scheduler, tunables=tunables, label=change.scheduler)
-            self.settings.apply(choice, anew=True)
+            self.settings.apply(choice)
         elif isinstance(change, QueueChange):
             self.settings.change(change.name, change.value)
             self._of_queue[change.name] = change.value

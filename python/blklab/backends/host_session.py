@@ -171,7 +171,6 @@ class HostSession:
         if error is None and len(turns) < len(stretch.slots):
             error = "fio ended before the last slot"
         if error is not None:
-            self._settings.forget()
             return failed_stretch(stretch, error, started_at=started_at, engine=engine)
         return slot_samples(
             stretch,
@@ -250,7 +249,6 @@ class HostSession:
             check_jobs(self._options.changes, workload)
 
     def _restore_queues(self) -> None:
-        self._settings.forget()
         for leaf in self._leaves:
             restore_snapshot(leaf, self._journal.protect_queue(leaf))
 
@@ -306,7 +304,6 @@ class HostSession:
             changes.undo_groups()
         if error is None and changed:
             error = f"another program changed settings during the run: {', '.join(changed)}"
-            self._settings.forget()
         settings |= of_groups
         return RunSample(
             cell=cell.key,

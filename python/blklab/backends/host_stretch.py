@@ -95,7 +95,7 @@ def take_turns(
         start_ns = time.time_ns()
         error = None
         try:
-            in_force = settings.apply(slot.scheduler, anew=True)
+            in_force = settings.apply(slot.scheduler)
         except SettingsChangedError as changed:
             # Another program wrote between the switch and this look; the next slot begins anew.
             error, in_force = changed.message, settings.read()
