@@ -82,18 +82,18 @@ impl Context<'_> {
         // Of its I/Os, those that were complete when it queued each; of a pool's, those until the one that it follows.
         let done: Vec<u32> = task.ios.iter().map(|io| self.done_before(*io, own)).collect();
         let kept_depth = self.kept_depth(task, &done, own);
-        let done = match kept_depth {
-            None if task.is_pool && !self.recorded.open => {
-                let queued_ns = task.ios.iter().map(|io| self.recorded.ios[*io as usize].queued_ns);
-                followed(&queued_ns.collect::<Vec<_>>(), &done, own)
-            }
-            _ => done,
+        let follows_one = task.is_pool && kept_depth.is_none() && !self.recorded.open;
+        let done = if follows_one {
+            let queued_ns = task.ios.iter().map(|io| self.recorded.ios[*io as usize].queued_ns);
+            followed(&queued_ns.collect::<Vec<_>>(), &done, own)
+        } else {
+            done
         };
         let mut plan = TaskPlan {
             // Which worker's I/O completes next says nothing about the one that goes on.
             waits_for_any: kept_depth.is_some() || task.is_pool,
             // The tasks behind a pool compute beside each other.
-            thinks_in_turn: !self.recorded.open && !task.is_pool,
+            thinks_in_turn: !self.recorded.open && !follows_one,
             knows_submissions: !self.recorded.open && self.recorded.knows_submissions,
             home: home(task, self.recorded),
             ..TaskPlan::default()
