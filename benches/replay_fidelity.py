@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import signal
 import sys
 import tempfile
 import time
@@ -44,6 +43,7 @@ from recorded_loads import (
 
 import blklab
 from blklab.analysis.statistics.paired import paired_difference
+from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.spec.experiment import DEFAULT_CONFIDENCE
 from blklab.spec.workloads import load_workload
 
@@ -100,11 +100,9 @@ def main() -> None:
         parser.error("intervals take at least two rounds")
     if options.pairs < 1:
         parser.error("a round has at least one pair")
-    # So that what was changed is restored.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     right = rows = right_itself = 0
     beside: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+    with signals_as_exceptions(), tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         for row in _compared(options, Path(folder)):
             right, rows = right + _is_right(row.replay), rows + 1
             sys.stdout.write(f"{row.load:24} {row.scheduler:12} {_told(row.replay)}\n")

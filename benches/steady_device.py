@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
+
+from blklab.linux.processes.signals import signals_as_exceptions
 
 _PRIORITY = 10
 _WAIT_S = 10.0
@@ -39,9 +40,7 @@ def main() -> int:
     options = parser.parse_args()
     if not options.command:
         parser.error("there is no command")
-    # So that the device goes.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    with ExitStack() as stack:
+    with signals_as_exceptions(), ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
         place = stack.enter_context(_device(folder, options))
         if options.filesystem:
@@ -54,10 +53,9 @@ def _run(words: list[str]) -> int:
     command = subprocess.Popen(words)
     try:
         return command.wait()
-    except BaseException:
+    finally:
         command.terminate()
         command.wait()
-        raise
 
 
 @contextmanager

@@ -89,12 +89,13 @@ impl Context<'_> {
         } else {
             done
         };
+        // The tasks behind a pool compute beside each other.
+        let thinks_in_turn = !self.recorded.open && !follows_one;
         let mut plan = TaskPlan {
             // Which worker's I/O completes next says nothing about the one that goes on.
             waits_for_any: kept_depth.is_some() || task.is_pool,
-            // The tasks behind a pool compute beside each other.
-            thinks_in_turn: !self.recorded.open && !follows_one,
-            knows_submissions: !self.recorded.open && self.recorded.knows_submissions,
+            thinks_in_turn,
+            knows_submissions: thinks_in_turn && self.recorded.knows_submissions,
             home: home(task, self.recorded),
             ..TaskPlan::default()
         };

@@ -45,7 +45,7 @@ fn it_is_told() {
 
 #[test]
 fn a_late_completion_holds_up_only_what_followed_it() {
-    // One program keeps the disk busy. Two others read, compute at once for two times as long as one alone, and read again.
+    // One program keeps the disk busy. Two others read, compute at the same time, and read again.
     let mut recording = Recording::default();
     for (tid, queued_ns, completed_ns) in
         [(0, 0, 9000), (0, 100, 1000), (1, 200, 1010), (1, 1500, 2400), (0, 1900, 2800)]
@@ -55,7 +55,11 @@ fn a_late_completion_holds_up_only_what_followed_it() {
     of_workers(&mut recording, &["kworker/u8:0", "kworker/u8:1"]);
     let plans = recording.plans();
     assert_eq!(plans[0].ios.iter().map(|io| io.waits_for).collect::<Vec<_>>(), [0, 0, 0, 1, 2]);
-    let late = |index| if index == 2 { 3000 } else { 900 };
-    let made = carry_out(&plans, |_, index| if index == 0 { 9000 } else { late(index) });
+    let latency_ns = |_, index| match index {
+        0 => 9000,
+        2 => 3000,
+        _ => 900,
+    };
+    let made = carry_out(&plans, latency_ns);
     assert_eq!((made[3].issued_ns, made[4].issued_ns), (1500, 2400 + 890));
 }

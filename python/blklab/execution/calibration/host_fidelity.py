@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from itertools import combinations
 from statistics import median
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from blklab.analysis.statistics.multiplicity import holm, numbers_of_equal_pairs
+from blklab.analysis.comparison import compare_all
+from blklab.analysis.designs import FixedDesign
+from blklab.analysis.metrics import metric_named
+from blklab.analysis.questions import Question
 from blklab.execution.calibration.fit import BASELINE
 from blklab.execution.calibration.loads import FITTED, Load
 from blklab.execution.calibration.measuring import Measurement, difference
@@ -146,25 +148,19 @@ def _cells(measurement: Measurement, predicted: Mapping[tuple[Load, str], float]
 
 
 def _pairs(measurement: Measurement, predicted: Mapping[tuple[Load, str], float]) -> Iterator[HostPair]:
+    design = FixedDesign(confidence=DEFAULT_CONFIDENCE, margin=DEFAULT_MARGIN)
     for load, series in measurement.values.items():
-        schedulers = measurement.schedulers(load)
-        compared = [
-            (first, second, found)
-            for first, second in combinations(schedulers, 2)
-            if (found := difference(series, first, second)) is not None
-        ]
-        p_values = holm(
-            [found.p_difference for _, _, found in compared], numbers_of_equal_pairs([len(schedulers)])
-        )
-        for (first, second, found), p in zip(compared, p_values, strict=True):
-            if p >= 1 - DEFAULT_CONFIDENCE or abs(found.log_ratio) <= math.log1p(DEFAULT_MARGIN):
+        question = Question(load.name, metric_named("iops"), series)
+        (compared,) = compare_all([question], design, measurement.schedulers(load))
+        for one in compared:
+            if one.outcome not in ("better", "worse"):
                 continue
-            faster, slower = (first, second) if found.ratio > 1 else (second, first)
+            won = one.seen_from(one.first if one.outcome == "better" else one.second)
             yield HostPair(
                 load=load.name,
                 fitted=load in FITTED,
-                faster=faster,
-                slower=slower,
-                ratio=max(found.ratio, 1 / found.ratio),
-                predicted_ratio=predicted[(load, faster)] / predicted[(load, slower)],
+                faster=won.first,
+                slower=won.second,
+                ratio=won.ratio,
+                predicted_ratio=predicted[(load, won.first)] / predicted[(load, won.second)],
             )

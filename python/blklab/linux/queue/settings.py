@@ -70,8 +70,8 @@ class QueueSettings:
     def apply(self, choice: SchedulerChoice) -> dict[str, str]:
         """Applies a choice to all leaves. The scheduler begins anew, also if it was in force.
 
-        What it has learnt from the load before is no part of a run: on a device that takes many requests, ten
-        readers under bfq had a quarter of their speed in all runs after a certain one, until bfq began anew.
+        So the load before does not decide how fast this one is: ten readers under bfq had a quarter of their
+        speed in all runs after a certain one, until bfq began anew.
 
         Args:
             choice: A scheduler with its tunables.
