@@ -1,4 +1,4 @@
-"""Recordings of simulations and guests, as blkparse would print them."""
+"""Recordings as blkparse would print them: of simulations, of guests, and of kernel workers."""
 
 from __future__ import annotations
 
@@ -44,6 +44,25 @@ def write_guest_recording(path: Path, ios: Sequence[RecordedIo], jobs: Sequence[
             for number, (at_ns, kind, _, task, action, rest) in enumerate(sorted(events))
         )
     )
+
+
+def reads_of_workers(count: int, workers: int = 3) -> str:
+    """The reads of a pool in irregular turns, in three areas: one for each worker if there are three.
+
+    The first three come one after the other, or schedulers take their workers for one program's.
+    """
+    events = []
+    for number in range(count):
+        area = number * number % 3 if number > 2 and number % 4 else (number // 4 + number) % 3
+        worker = area % workers
+        place = f"R {area * 400_000 + number * 64} + 64"
+        first = number * 150_000 + min(number, 3) * 700_000_000
+        events += [
+            (first, "Q", worker + 1, f"{place} [kworker/u8:{worker}]"),
+            (first + 220_000, "C", worker + 1, f"{place} [0]"),
+        ]
+    events.sort()
+    return "".join(line(n, at, 0, task, what, rest) for n, (at, what, task, rest) in enumerate(events))
 
 
 def line(number: int, at_ns: int, _: int, task: int, action: str, rest: str) -> str:

@@ -124,6 +124,25 @@ def test_a_task_with_several_ios_in_flight(tmp_path: Path) -> None:
     assert sample.jobs[0].runtime_ns > ((READS - SINGLE) // 4 + SINGLE - 1) * 100_000
 
 
+def test_each_worker_of_a_pool_has_a_thread(ext4: Filesystem, tmp_path: Path) -> None:
+    # Two I/Os in flight, by three workers in irregular turns.
+    workers = [number * number % 3 if number % 4 else number // 4 % 3 for number in range(READS)]
+    events: Events = []
+    for number, worker in enumerate(workers):
+        at_us, place = number * 300, f"R {number * 64} + 16"
+        events.append((at_us, "Q", worker + 1, f"{place} [kworker/u8:{worker}]"))
+        events.append((at_us + 500, "C", worker + 1, f"{place} [0]"))
+    workload = load_of(events, tmp_path / "pool.txt")
+    trace = recorded_replay(str(ext4.folder), workload, tmp_path / "replay.blkrecord")
+    # The replay's own time is measured with other sizes.
+    mine = (trace.ios["bytes"] == 8192) & (np.array(trace.names) == "blkguest")[trace.ios["command"]]
+    order = np.argsort(trace.ios["queued_ns"][mine])
+    threads = trace.ios["tid"][mine][order].tolist()
+    numbers = {thread: worker for worker, thread in zip(workers, threads, strict=True)}
+    assert [numbers[thread] for thread in threads] == workers
+    assert len(numbers) == 3
+
+
 def test_tasks_keep_to_the_processors_that_they_had_stayed_on(ext4: Filesystem, tmp_path: Path) -> None:
     ours = sorted(os.sched_getaffinity(0))
     if len(ours) < 2 or ours != list(range(len(ours))):

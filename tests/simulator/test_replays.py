@@ -11,7 +11,7 @@ import blklab
 from blklab.cli import run
 from blklab.errors import ExitCode
 from command_runs import json_of
-from recorded_simulation import record_simulation
+from recorded_simulation import reads_of_workers, record_simulation
 
 JOBS = """
 [reader]
@@ -91,3 +91,17 @@ def test_fio_in_a_guest_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     arguments = ["run", "uml:ssd-sata", f"trace:{path}", "--scheduler", "none", "--generator", "fio"]
     assert run(arguments) in (ExitCode.USAGE, ExitCode.REQUIREMENT)
     assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize(("scheduler", "idles"), [("deadline", False), ("cfq", True)])
+def test_each_worker_of_a_pool_is_a_task_for_schedulers(scheduler: str, idles: bool, tmp_path: Path) -> None:
+    path = tmp_path / "workers.txt"
+    took_ns = []
+    for workers in (3, 1):
+        path.write_text(reads_of_workers(120, workers))
+        run = blklab.simulate("hdd-7200", f"trace:{path},scale-to=recorded", scheduler=scheduler)
+        (job,) = run.jobs
+        took_ns.append(job.runtime_ns)
+        assert job.directions[0].ios == 120
+    # cfq idles for a worker while others have reads.
+    assert (took_ns[0] > took_ns[1] + 100_000_000) == idles

@@ -13,7 +13,7 @@ from blklab.errors import BlklabError
 from blklab.records.samples import JobSample
 from blklab.simulator.timeline import MERGED
 from blklab.spec.workloads import load_workload
-from recorded_simulation import line, record_simulation, write_guest_recording
+from recorded_simulation import line, reads_of_workers, record_simulation, write_guest_recording
 
 from .guest_runs import measure, record
 
@@ -183,3 +183,20 @@ def test_ios_of_a_plug_are_submitted_together(device: str, scheduler: str, tmp_p
     # Reads are apart from each other; of a plug's writes, three merge with the first.
     assert np.bincount(requests["operation"][merged], minlength=2).tolist() == [0, 3 * 20]
     assert simulated.job("task2").directions[0].ios == 4 * 20
+
+
+@pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "kyber", "bfq"])
+@pytest.mark.parametrize("device", [DEVICE, "hdd-7200"])
+def test_each_worker_of_a_pool_is_a_task_for_schedulers(device: str, scheduler: str, tmp_path: Path) -> None:
+    path = tmp_path / "workers.txt"
+    path.write_text(reads_of_workers(count=120))
+    workload = load_workload(f"trace:{path},scale-to=recorded")
+    sample = measure(f"uml:{device}", workload.text, scheduler)
+    simulated = blklab.simulate(
+        device, workload.text, scheduler=scheduler, arrangement="fixed", timeline=True
+    )
+    assert latencies(sample.jobs) == latencies(simulated.jobs)
+    assert simulated.timeline is not None
+    requests = simulated.timeline.requests
+    assert len(np.unique(requests["task"])) == 3
+    assert set(requests["job"].tolist()) == {0}

@@ -39,6 +39,7 @@ pub fn plans_in_turn(
             direction: if writes { Direction::Write } else { Direction::Read },
             durable: false,
             memory: Memory::default(),
+            context: 0,
             priority: None,
             waits_for: index,
             rank: index,

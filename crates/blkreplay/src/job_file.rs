@@ -221,7 +221,7 @@ fn notes(
     if pools > 0 {
         notes.push(format!(
             "{pools} of {} tasks are pools of kernel workers: their I/Os wait for as many as had completed until the one \
-             that each followed, whichever",
+             that each followed, whichever; schedulers take each worker for a task",
             tasks.tasks.len()
         ));
     }

@@ -104,6 +104,7 @@ impl Context<'_> {
         } else {
             plugged(task, self.recorded)
         };
+        let contexts = task.contexts(self.recorded);
         // Of the I/O before, and the last one of its plug.
         let (mut queued_ns, mut submitted_ns) = (0, 0);
         let mut dependencies = (first_signal..).zip(dependencies).peekable();
@@ -149,6 +150,7 @@ impl Context<'_> {
                 durable: io.durable,
                 plugged,
                 memory: io.memory,
+                context: contexts[place as usize],
                 priority: priority.filter(|_| priority != usual),
                 waits_for,
                 rank: own.ranks[place as usize],

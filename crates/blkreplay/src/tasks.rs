@@ -1,6 +1,7 @@
 //! Tasks: threads from fork to exit, each within one control group. The workers of a kernel's pool are one thread.
 
 use blkrecord::task_event::TaskEventKind;
+use blksim::workload::replay::MAX_CONTEXTS;
 use rustc_hash::FxHashMap;
 
 use crate::recorded::Recorded;
@@ -24,6 +25,22 @@ pub struct Task {
     pub is_pool: bool,
     /// Its I/Os, as indices of [`Recorded::ios`].
     pub ios: Vec<u32>,
+}
+
+impl Task {
+    /// The I/O context of each of its I/Os, by its place: a number for each worker of a pool, in the order in which they
+    /// come, and 0 for all others. Workers beyond [`MAX_CONTEXTS`] share the last.
+    pub fn contexts(&self, recorded: &Recorded) -> Vec<u16> {
+        if !self.is_pool {
+            return vec![0; self.ios.len()];
+        }
+        let mut known: FxHashMap<u32, u16> = FxHashMap::default();
+        let context = |io: &u32| {
+            let next = (known.len() as u16).min(MAX_CONTEXTS - 1);
+            *known.entry(recorded.ios[*io as usize].tid).or_insert(next)
+        };
+        self.ios.iter().map(context).collect()
+    }
 }
 
 /// A fork or an exit, on the clock of the I/Os.

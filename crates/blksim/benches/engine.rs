@@ -134,6 +134,7 @@ fn replay(criterion: &mut Criterion) {
         direction: Direction::Read,
         durable: false,
         memory: Memory::default(),
+        context: 0,
         priority: None,
         waits_for: index.saturating_sub(31),
         rank: index,

@@ -16,13 +16,12 @@ use crate::devices::device::Device;
 use crate::elevator::scheduler::Family;
 use crate::mm::memory::{Costs, Memory};
 use crate::mm::page_cache::PAGE_SECTORS;
-use crate::task::job_process::JobProcess;
 use crate::task::processors::Processors;
 use crate::task::ready::Ranks;
 use crate::task::slots::{SlotPlan, SlotRecord, SlotRecorder};
 use crate::task::task_struct::Role;
 use crate::task::tasks::Tasks;
-use crate::timeline::{NO_JOB, Recorder, Timeline};
+use crate::timeline::{Recorder, Timeline};
 use crate::workload::Job;
 use crate::workload::arrangement::Arrangement;
 use crate::workload::layout::{File, Layout};
@@ -142,9 +141,8 @@ impl Machine {
 
     /// Writes a timeline of up to about `limit_bytes` from now on.
     pub fn record(&mut self, limit_bytes: u64) {
-        let job_of = |process: &JobProcess| u16::try_from(process.job).unwrap_or(NO_JOB);
-        let jobs = self.tasks.processes.iter().map(job_of).collect();
-        self.block.recorder = Some(Box::new(Recorder::new(jobs, limit_bytes)));
+        let recorder = Recorder::new(self.tasks.jobs_of_contexts(), limit_bytes);
+        self.block.recorder = Some(Box::new(recorder));
     }
 
     /// True if the timeline exceeds its limit.

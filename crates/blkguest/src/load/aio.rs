@@ -10,6 +10,7 @@ use blksim::workload::Job;
 use blksim::workload::generator::{Step, Transfer};
 use blksim::workload::own_priority::OwnPriority;
 
+use super::contexts::Pause;
 use super::job_process::Worker;
 use super::synchronous;
 use crate::clock;
@@ -113,12 +114,16 @@ impl Queue {
         })
     }
 
-    /// Runs until the generator is exhausted and every I/O is done; returns the end time.
-    pub fn work(&mut self, worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
+    /// Runs until the generator is exhausted and every I/O is done, or the next I/O is another context's.
+    pub fn work(&mut self, worker: &mut Worker, mut now_ns: u64) -> Result<Pause, Failure> {
         let mut exhausted = false;
         loop {
             let (mut wait_until_ns, mut awaited) = (None, None);
             while !exhausted && !self.free.is_empty() {
+                // I/Os that are held back have the context of the next one.
+                if let Some(context) = worker.other_context(now_ns) {
+                    return Ok(Pause::HandedOn(context));
+                }
                 match worker.next(now_ns) {
                     Step::Transfer(transfer) if worker.calls(&transfer) => {
                         worker.take_off(false);
@@ -157,7 +162,7 @@ impl Queue {
                         worker.await_signal(signal);
                         now_ns = clock::now_ns();
                     }
-                    (None, None) if exhausted => return Ok(now_ns),
+                    (None, None) if exhausted => return Ok(Pause::Ended(now_ns)),
                     (None, None) => {}
                     (Some(until_ns), None) => {
                         clock::sleep_until(until_ns);

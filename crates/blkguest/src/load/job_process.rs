@@ -9,14 +9,13 @@ use blksim::workload::Job;
 use blksim::workload::generator::{Generator, Step, Transfer};
 use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
-use blksim::workload::own_priority::OwnPriority;
-use blksim::workload::replay::{OwnPath, TaskPlan};
 
-use super::buffer::{Buffer, MostBuffers, SegmentLimits};
+use super::buffer::Buffer;
 use super::io_log::IoLog;
+use super::real_replay::RealReplay;
 use super::run_delay::RunDelay;
 use super::target::Manner;
-use super::{CloneSlots, Target, aio, identity, synchronous, words};
+use super::{CloneSlots, Target, aio, contexts, identity, words};
 use crate::clock;
 use crate::failure::Failure;
 use crate::shared_memory::SharedMemory;
@@ -58,36 +57,6 @@ pub struct JobProcess<'a> {
     pub processor: Option<u16>,
     /// Of a clone that replays on real processors.
     pub real_replay: Option<RealReplay>,
-}
-
-/// A replay on real processors, where calls take time.
-#[derive(Debug, Clone, Copy)]
-pub struct RealReplay {
-    /// Of a task that calls for one I/O after the other.
-    pub synchronous: OwnPath,
-    /// Of one that submits several.
-    pub asynchronous: OwnPath,
-    /// Has no task make synchronous calls.
-    pub always_asynchronous: bool,
-    /// There are more tasks than processors, or several on one.
-    pub shares_processors: bool,
-    /// Those of the disk's driver, if they are known.
-    pub segment_limits: Option<SegmentLimits>,
-    pub most_buffers: MostBuffers,
-}
-
-impl RealReplay {
-    /// Whether an I/O is a synchronous call, as it can be if its task has no other in flight, at the task's own
-    /// priority: those take less time, and a file system ends an asynchronous direct write in a worker
-    /// (`iomap_dio_bio_end_io` in fs/iomap/direct-io.c, Linux 6.18).
-    fn is_call(&self, alone: bool, priority: Option<OwnPriority>) -> bool {
-        alone && priority.is_none() && !self.always_asynchronous
-    }
-
-    /// Whether all I/Os of a task are such calls.
-    fn only_calls(&self, plan: &TaskPlan) -> bool {
-        (0..).zip(&plan.ios).all(|(index, io)| self.is_call(plan.is_alone(index), io.priority))
-    }
 }
 
 impl JobProcess<'_> {
@@ -134,7 +103,10 @@ pub struct Worker<'a> {
     may_be_terminated: Option<u32>,
     /// Of a replay on real processors.
     real_replay: Option<RealReplay>,
+    /// Of the thread that works, if that matters.
     run_delay: Option<RunDelay>,
+    /// The I/O context of the thread that works; `None` if the task has but one.
+    context: Option<u16>,
 }
 
 impl Worker<'_> {
@@ -211,7 +183,41 @@ impl Worker<'_> {
         }
     }
 
-    /// How long this process has waited for a processor so far. A replay that shares processors with others learns
+    /// The context of the next recorded I/O, if that is another than the one that works. The I/Os before are submitted.
+    #[inline]
+    pub fn other_context(&mut self, now_ns: u64) -> Option<u16> {
+        let own = self.context?;
+        let cursor = self.generator.replay()?;
+        let next = cursor.next_context().filter(|next| *next != own);
+        if next.is_some() {
+            cursor.went_on(now_ns);
+        }
+        next
+    }
+
+    /// Whether a thread's waits for a processor count.
+    pub fn run_delay_counts(&self) -> bool {
+        self.run_delay.is_some()
+    }
+
+    /// A thread begins to work in a context; returns the time.
+    pub fn begin_turn(
+        &mut self,
+        context: u16,
+        run_delay: &mut Option<RunDelay>,
+        now_ns: u64,
+    ) -> u64 {
+        self.context = Some(context);
+        std::mem::swap(&mut self.run_delay, run_delay);
+        self.moment_after(now_ns)
+    }
+
+    /// The thread has given another its turn.
+    pub fn end_turn(&mut self, run_delay: &mut Option<RunDelay>) {
+        std::mem::swap(&mut self.run_delay, run_delay);
+    }
+
+    /// How long this thread has waited for a processor so far. A replay that shares processors with others learns
     /// of a completion late, and a recorded think time has the program's own wait in it already.
     #[inline]
     pub fn run_delay_ns(&self) -> u64 {
@@ -285,7 +291,8 @@ pub fn run_clone(
         run_delay: clone
             .real_replay
             .filter(|real| real.shares_processors)
-            .and_then(|_| RunDelay::of_this_process()),
+            .and_then(|_| RunDelay::of_this_thread()),
+        context: None,
     };
     if let Some(flow) = clone.flow {
         worker.generator.join_flow(job, shared.flow(flow));
@@ -299,6 +306,8 @@ pub fn run_clone(
         }
         worker.take_off(asynchronous);
     }
+    let nr_contexts =
+        job.replay.as_ref().map_or(1, |replay| replay.plans[clone.index as usize].nr_contexts());
     let mut queue = if asynchronous { Some(aio::Queue::open(job, clone.index)?) } else { None };
     // Last, so that the group is not charged for the preparation.
     identity::assume(job, clone.group_file, clone.processor)?;
@@ -324,18 +333,18 @@ pub fn run_clone(
     worker.slots = clone.slots.map(|plan| CloneSlots::new(plan, start_ns));
     let delay_ns = job.startdelay_ns.saturating_add(clone.start_delay_ns);
     let begin_ns = opened_ns.saturating_add(delay_ns);
-    if first || delay_ns > 0 {
-        clock::sleep_until(begin_ns);
-    }
-    let now_ns = clock::now_ns();
-    worker.generator.start(now_ns);
-    if job.invalidate && !job.pre_read {
-        worker.target.invalidate();
-    }
-    let end_ns = match &mut queue {
-        Some(queue) => queue.work(&mut worker, now_ns)?,
-        None => synchronous::work(&mut worker, now_ns)?,
+    let begin = |worker: &mut Worker| {
+        if first || delay_ns > 0 {
+            clock::sleep_until(begin_ns);
+        }
+        let now_ns = clock::now_ns();
+        worker.generator.start(now_ns);
+        if job.invalidate && !job.pre_read {
+            worker.target.invalidate();
+        }
+        now_ns
     };
+    let end_ns = contexts::work(&mut worker, queue.as_mut(), nr_contexts, begin)?;
     worker.record.runtime_ns = end_ns.saturating_sub(worker.generator.measure_ns());
     if let Some(slots) = &mut worker.slots {
         slots.advance(end_ns, &mut worker.record);
@@ -367,51 +376,4 @@ fn buffer(clone: &JobProcess) -> Result<Buffer, Failure> {
 /// Adds a clone's record to that of its job.
 pub fn collect_record(number: u32, record: &mut JobRecord) -> Result<(), Failure> {
     record.add_words(words::collect(RECORD, number)?).ok_or_else(|| words::broken(RECORD))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use blksim::workload::replay::{Memory, ReplayIo};
-
-    fn io(waits_for: u32, priority: Option<OwnPriority>) -> ReplayIo {
-        ReplayIo {
-            offset: 0,
-            bytes: 4096,
-            direction: Direction::Read,
-            durable: false,
-            plugged: false,
-            memory: Memory::default(),
-            priority,
-            waits_for,
-            rank: waits_for,
-            think_ns: 0,
-        }
-    }
-
-    #[test]
-    fn a_task_with_one_io_at_a_time_and_one_priority_makes_synchronous_calls() {
-        let path = OwnPath::default();
-        let real = RealReplay {
-            synchronous: path,
-            asynchronous: path,
-            always_asynchronous: false,
-            shares_processors: false,
-            segment_limits: None,
-            most_buffers: MostBuffers { number: 1, bytes: 0 },
-        };
-        let plan = |ios: &[ReplayIo]| TaskPlan { ios: ios.to_vec(), ..TaskPlan::default() };
-        assert!(real.only_calls(&plan(&[io(0, None), io(1, None)])));
-        assert!(!real.only_calls(&plan(&[io(0, None), io(0, None)])));
-        // A call cannot say which priority its I/O has.
-        let other = Some(OwnPriority { class: 1, level: 4 });
-        assert!(!real.only_calls(&plan(&[io(0, None), io(1, other)])));
-        // The first and the last I/O of such a task are calls, and the two between them not.
-        let mixed = plan(&[io(0, None), io(1, None), io(1, None), io(3, None)]);
-        assert!(!real.only_calls(&mixed));
-        let alone = [0, 1, 2, 3].map(|index| real.is_call(mixed.is_alone(index), None));
-        assert_eq!(alone, [true, false, false, true]);
-        let real = RealReplay { always_asynchronous: true, ..real };
-        assert!(!real.only_calls(&plan(&[io(0, None), io(1, None)])));
-    }
 }

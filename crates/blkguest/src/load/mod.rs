@@ -2,10 +2,12 @@
 
 mod aio;
 mod buffer;
+mod contexts;
 pub mod identity;
 mod io_log;
 mod job_process;
 mod page_frames;
+mod real_replay;
 mod run_delay;
 mod slots;
 mod synchronous;
@@ -14,7 +16,8 @@ mod words;
 
 pub use buffer::{MostBuffers, SegmentLimits};
 pub use io_log::{AskedIo, collect_ios};
-pub use job_process::{JobProcess, RealReplay, Timing, collect_record, run_clone};
+pub use job_process::{JobProcess, Timing, collect_record, run_clone};
+pub use real_replay::RealReplay;
 pub use slots::{CloneSlots, collect_slots, empty_slots};
 pub use target::Target;
 pub use words::keep_in;

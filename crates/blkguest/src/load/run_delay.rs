@@ -1,17 +1,17 @@
-//! The time that this process was ready and had no processor.
+//! The time that a thread was ready and had no processor.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// `/proc/self/schedstat` (`proc_pid_schedstat` in fs/proc/base.c, Linux 6.18); kernels without `CONFIG_SCHED_INFO`
+/// `/proc/thread-self/schedstat` (`proc_pid_schedstat` in fs/proc/base.c, Linux 6.18); kernels without `CONFIG_SCHED_INFO`
 /// have none.
 #[derive(Debug)]
 pub struct RunDelay(File);
 
 impl RunDelay {
-    /// Of the calling process.
-    pub fn of_this_process() -> Option<Self> {
-        File::open("/proc/self/schedstat").ok().map(Self)
+    /// Of the calling thread, whichever asks later.
+    pub fn of_this_thread() -> Option<Self> {
+        File::open("/proc/thread-self/schedstat").ok().map(Self)
     }
 
     /// In all so far; 0 if the kernel does not say.
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn it_grows() {
-        let Some(delay) = RunDelay::of_this_process() else { return };
+        let Some(delay) = RunDelay::of_this_thread() else { return };
         let before_ns = delay.so_far_ns();
         assert!(delay.so_far_ns() >= before_ns);
     }

@@ -2,6 +2,7 @@
 
 use blksim::workload::generator::{Step, Transfer};
 
+use super::contexts::Pause;
 use super::job_process::Worker;
 use crate::clock;
 use crate::failure::Failure;
@@ -26,12 +27,15 @@ pub fn call(
     Ok(now_ns)
 }
 
-/// Runs until the generator is exhausted; returns the end time.
-pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
+/// Runs until the generator is exhausted, or its next I/O is another context's.
+pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<Pause, Failure> {
     let buffered = !worker.job.direct && !worker.job.mode.trims;
     // Looking for it takes a microsecond, so that is done once for each I/O.
     let mut delay_ns = worker.run_delay_ns();
     loop {
+        if let Some(context) = worker.other_context(now_ns) {
+            return Ok(Pause::HandedOn(context));
+        }
         match worker.next(now_ns) {
             Step::Transfer(transfer) => {
                 if buffered {
@@ -56,7 +60,7 @@ pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
             }
             // Nothing is in flight between two calls.
             Step::AwaitCompletion => {}
-            Step::Finished => return Ok(now_ns),
+            Step::Finished => return Ok(Pause::Ended(now_ns)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use blkrecord::io::Operation;
 use blkreplay::Options;
+use blksim::workload::replay::{MAX_CONTEXTS, TaskPlan};
 
 use crate::samples::{Recording, carry_out};
 
@@ -62,4 +63,25 @@ fn a_late_completion_holds_up_only_what_followed_it() {
     };
     let made = carry_out(&plans, latency_ns);
     assert_eq!((made[3].issued_ns, made[4].issued_ns), (1500, 2400 + 890));
+}
+
+#[test]
+fn each_worker_has_its_io_context() {
+    let plans = chain().plans();
+    let contexts = |plan: &TaskPlan| plan.ios.iter().map(|io| io.context).collect::<Vec<_>>();
+    // Those of the pool take turns; the bound one is alone.
+    assert_eq!(plans.iter().map(contexts).collect::<Vec<_>>(), [vec![0, 1, 0, 1], vec![0, 0]]);
+}
+
+#[test]
+fn workers_beyond_the_most_contexts_share_the_last() {
+    let mut recording = Recording::default();
+    let count = u32::from(MAX_CONTEXTS) + 3;
+    for number in 0..count {
+        recording.read(number, u64::from(number) * 1000, u64::from(number) * 1000 + 400);
+    }
+    of_workers(&mut recording, &vec!["kworker/u8:0"; count as usize]);
+    let plans = recording.plans();
+    assert_eq!(plans[0].nr_contexts(), MAX_CONTEXTS);
+    assert_eq!(plans[0].check(), Ok(()));
 }

@@ -9,7 +9,7 @@
 use super::hw_queue::HwQueueId;
 use super::layer::BlockLayer;
 use super::per_hctx::{Hctx, HctxNumber, OnlyHctx};
-use crate::block::request::{PAGE_BYTES, RequestId, SECTOR_BYTES, TaskId};
+use crate::block::request::{PAGE_BYTES, RequestId, SECTOR_BYTES};
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::event::Class;
 use crate::core::jiffies::{duration_jiffies, timer_ns};
@@ -246,16 +246,16 @@ impl BlockLayer {
         self.events.at(due_ns, Class::QueueRun, HwQueueId::new(disk, hctx).0);
     }
 
-    /// A task that slept for a tag tries again, after its hardware queue has run, as before every
+    /// A task that slept for a tag tries again in its I/O context, after its hardware queue has run, as before every
     /// attempt but the first. Returns the queue if it is still that for whose tag the task slept; one
     /// that has moved passes its waking on (`blk_mq_get_tag` of `block/blk-mq-tag.c`, Linux 6.1).
-    pub(crate) fn try_again(&mut self, task: TaskId, slept_for: HwQueueId) -> Option<HwQueueId> {
+    pub(crate) fn try_again(&mut self, context: u32, slept_for: HwQueueId) -> Option<HwQueueId> {
         let disk = slept_for.disk();
         let hctx = self.local_hctx(disk);
         let queue = &mut self.disks[disk];
         let mut stays = true;
         if queue.family == Family::Legacy {
-            queue.lists.awake(task, queue.view.facts, self.events.now_ns());
+            queue.lists.awake(context, queue.view.facts, self.events.now_ns());
         } else {
             stays = queue.view.facts.tags_of(hctx) == slept_for.hctx();
             let tags = &mut queue.hctxs[slept_for.hctx()].tags;

@@ -196,12 +196,12 @@ impl BlockLayer {
         self.woken = woken;
     }
 
-    /// Tells the schedulers that a task has ended: none waits for its next request any longer.
-    pub(crate) fn tell_schedulers_of_end(&mut self, task: TaskId) {
+    /// Tells the schedulers that the task of an I/O context has ended: none waits for its next request any longer.
+    pub(crate) fn tell_schedulers_of_end(&mut self, context: u32) {
         for disk in 0..self.disks.count() {
             let (requests, events) = (&mut self.requests, &mut self.events);
             let ((), kicked) =
-                self.disks[disk].schedule(0, requests, events, |s, cx| s.exit_task(cx, task));
+                self.disks[disk].schedule(0, requests, events, |s, cx| s.exit_task(cx, context));
             if kicked {
                 self.run_queue(disk, self.local_hctx(disk));
             }

@@ -66,7 +66,10 @@ impl Machine {
         self.tasks[task].blocked = false;
         let mut slept_for = self.tasks[task].waits_for_tag.take();
         if let Some(queue) = slept_for {
-            slept_for = self.block.try_again(task, queue);
+            // A task sleeps, and the batch that it may take then is its I/O context's.
+            let head = self.tasks[task].pending.head().map(|id| self.block.requests[id].context);
+            let own = head.filter(|context| self.tasks.task_of_context(*context) == task);
+            slept_for = self.block.try_again(own.unwrap_or(task), queue);
         }
         while let Some(id) = self.tasks[task].pending.pop_front(&mut self.block.requests) {
             self.block.requests[id].cpu = self.block.cpu;

@@ -6,7 +6,6 @@ use crate::core::record::{Direction, JobRecord};
 use crate::devices::device::{Device, UnitTimes};
 use crate::elevator::holding::Holding;
 use crate::simulate::Simulation;
-use crate::timeline::NO_JOB;
 
 /// A request that the scheduler holds or the device has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,10 +94,7 @@ impl Simulation {
     /// The state of this moment, for a picture.
     pub fn view(&self) -> View {
         let machine = self.engine.machine();
-        let job_of = |task: u32| {
-            let process = machine.tasks.processes.get(task as usize);
-            process.map_or(NO_JOB, |process| process.job as u16)
-        };
+        let job_of = |context| machine.tasks.job_of_context(context);
         let requests = &machine.block.requests;
         let disks = machine.block.disks.iter().enumerate();
         View {

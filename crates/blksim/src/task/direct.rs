@@ -83,6 +83,9 @@ impl Machine {
             self.mm.cache.invalidate(offset, u64::from(bytes));
         }
         let mut bio = self.direct_bio(index, operation, transfer, start_ns);
+        if replayed != NOT_REPLAYED {
+            bio.context = self.context_of_replayed(index, replayed);
+        }
         let mut left = bio.nr_sectors;
         let max_sectors = match operation {
             Operation::Discard => MAX_DISCARD_SECTORS,

@@ -251,7 +251,9 @@ impl Machine {
         let record = &mut self.tasks.records[process.job];
         record.runtime_ns = record.runtime_ns.max(runtime_ns);
         let job = process.job;
-        self.block.tell_schedulers_of_end(index);
+        for context in self.tasks.contexts_of(index) {
+            self.block.tell_schedulers_of_end(context);
+        }
         self.tasks.count_end(index as usize);
         if self.tasks.order.exitall {
             self.terminate_others(index as usize, job);

@@ -43,6 +43,8 @@ pub struct JobProcess {
     pub(crate) generator: Generator,
     pub(crate) region: Region,
     pub(crate) priority: Priority,
+    /// Of its I/O contexts beyond its own: the first one's index among those of all processes.
+    pub(crate) first_context: u32,
     /// Control group.
     pub(crate) group: u16,
     /// Its I/Os pass by the page cache.
@@ -97,6 +99,7 @@ impl JobProcess {
             generator: Generator::new(job, number, region, seed),
             region,
             priority: Priority::resolve(job.prioclass, job.prio, job.nice),
+            first_context: 0,
             group: 0,
             direct: job.direct || job.mode.trims,
             asynchronous: job.asynchronous(),

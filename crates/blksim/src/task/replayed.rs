@@ -80,11 +80,20 @@ impl Machine {
         if direction == Direction::Read && sectors <= self.block.unplugged_sectors {
             let mut bio = self.direct_bio(index, Operation::Read, transfer, start_ns);
             bio.owner = IN_ONE_PIECE | replayed;
+            bio.context = self.context_of_replayed(index, replayed);
             let id = self.block.requests.allocate(bio);
             self.submit(index, id);
         } else {
             self.issue_within_plug(index, transfer, plugged, start_ns, replayed);
         }
+    }
+
+    /// The I/O context of a recorded I/O.
+    #[inline]
+    pub(super) fn context_of_replayed(&mut self, process: u32, replayed: u32) -> u32 {
+        let generator = &mut self.tasks.processes[process as usize].generator;
+        let number = generator.replay().map_or(0, |cursor| cursor.io(replayed).context);
+        self.tasks.context_of(process, number)
     }
 
     /// A recorded write is complete only once it is durable.
@@ -109,7 +118,7 @@ impl Machine {
     /// A recorded I/O in one piece is done.
     pub(super) fn replayed_piece_done(&mut self, id: RequestId) {
         let request = &self.block.requests[id];
-        let (process, start_ns) = (request.context, request.issued_ns);
+        let (process, start_ns) = (self.tasks.task_of_context(request.context), request.issued_ns);
         let replayed = request.owner & !IN_ONE_PIECE;
         let bytes = request.own_sectors * SECTOR_BYTES as u32;
         let direction = if request.is_write() { Direction::Write } else { Direction::Read };

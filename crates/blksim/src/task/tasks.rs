@@ -11,7 +11,7 @@ use super::task_struct::{Role, Task};
 use crate::block::request::{Priority, RequestId, TaskId};
 use crate::core::branch::unlikely;
 use crate::core::record::{Direction, JobRecord};
-use crate::timeline::Recorder;
+use crate::timeline::{NO_JOB, Recorder};
 use crate::workload::Job;
 use crate::workload::flow::{FlowCopies, Flows};
 use crate::workload::generator::Transfer;
@@ -44,6 +44,8 @@ pub struct Tasks {
     pub(crate) waiters_of_signals: Vec<u32>,
     pub(crate) phase: usize,
     pub(crate) order: JobOrder,
+    /// The process of each I/O context beyond a task's own. They are numbered behind all tasks.
+    processes_of_contexts: Vec<u32>,
 }
 
 impl Clone for Tasks {
@@ -75,6 +77,7 @@ impl Clone for Tasks {
             waiters_of_signals: self.waiters_of_signals.clone(),
             phase: self.phase,
             order: self.order.clone(),
+            processes_of_contexts: self.processes_of_contexts.clone(),
         }
     }
 }
@@ -105,6 +108,7 @@ impl Tasks {
         let order = JobOrder::new(jobs);
         let mut left_in_phase = vec![0; order.nr_phases()];
         let flows = Flows::new(jobs);
+        let mut processes_of_contexts = Vec::new();
         for (index, job) in jobs.iter().enumerate() {
             let phase = order.phases[index];
             for (number, region) in layout.regions[index].iter().enumerate() {
@@ -116,6 +120,11 @@ impl Tasks {
                 let mut process = JobProcess::new(job, index, number, phase, rank, *region, seed);
                 if let Some(shared) = job.flow.and_then(|flow| flows.counters(flow.id)) {
                     process.generator.join_flow(job, shared);
+                }
+                process.first_context = processes_of_contexts.len() as u32;
+                if let Some(replay) = &job.replay {
+                    let further = replay.plans[number as usize].nr_contexts() - 1;
+                    processes_of_contexts.extend((0..further).map(|_| fork));
                 }
                 processes.push(process);
             }
@@ -140,7 +149,49 @@ impl Tasks {
             phase: 0,
             order,
             waiters_of_signals,
+            processes_of_contexts,
         }
+    }
+
+    /// The I/O context in which a process queues a recorded I/O, of the number that it has in its task.
+    #[inline]
+    pub(crate) fn context_of(&self, process: u32, number: u16) -> u32 {
+        match number {
+            0 => process,
+            further => {
+                let first = self.count() + self.processes[process as usize].first_context;
+                first + u32::from(further) - 1
+            }
+        }
+    }
+
+    /// The task that queues in an I/O context.
+    #[inline]
+    pub(crate) fn task_of_context(&self, context: u32) -> TaskId {
+        match context.checked_sub(self.count()) {
+            None => context,
+            Some(further) => self.processes_of_contexts[further as usize],
+        }
+    }
+
+    /// All I/O contexts of a process.
+    pub(crate) fn contexts_of(&self, process: u32) -> impl Iterator<Item = u32> {
+        let first = self.count();
+        let further = (first..).zip(&self.processes_of_contexts);
+        let own = further.filter(move |(_, owner)| **owner == process).map(|(context, _)| context);
+        std::iter::once(process).chain(own)
+    }
+
+    /// The job of each I/O context.
+    pub(crate) fn jobs_of_contexts(&self) -> Vec<u16> {
+        let last = self.count() + self.processes_of_contexts.len() as u32;
+        (0..last).map(|context| self.job_of_context(context)).collect()
+    }
+
+    /// The job of an I/O context; `NO_JOB` for those of the kernel's threads.
+    pub(crate) fn job_of_context(&self, context: u32) -> u16 {
+        let process = self.processes.get(self.task_of_context(context) as usize);
+        process.and_then(|process| u16::try_from(process.job).ok()).unwrap_or(NO_JOB)
     }
 
     /// Gives every process that submits by `io_uring` the workers of its ring.
@@ -174,7 +225,7 @@ impl Tasks {
     /// bios of others.
     pub(crate) fn sleeper_of(&self, bio: RequestId, context: TaskId) -> Option<TaskId> {
         let of_rings = self.worker + 1..self.count();
-        [context, self.worker].into_iter().chain(of_rings).find(|&task| {
+        [self.task_of_context(context), self.worker].into_iter().chain(of_rings).find(|&task| {
             self.get(task).is_some_and(|task| task.blocked && task.pending.head() == Some(bio))
         })
     }

@@ -63,14 +63,14 @@ pub struct Recorder {
     timeline: Timeline,
     /// By request, while it is in the device.
     at_dispatch: Vec<AtDispatch>,
-    /// The job of each process, by index.
-    job_of_task: Vec<u16>,
+    /// The job of each I/O context.
+    job_of_context: Vec<u16>,
     limit_bytes: u64,
 }
 
 impl Recorder {
-    pub fn new(job_of_task: Vec<u16>, limit_bytes: u64) -> Self {
-        Self { timeline: Timeline::default(), at_dispatch: Vec::new(), job_of_task, limit_bytes }
+    pub fn new(job_of_context: Vec<u16>, limit_bytes: u64) -> Self {
+        Self { timeline: Timeline::default(), at_dispatch: Vec::new(), job_of_context, limit_bytes }
     }
 
     /// The rows since it began or was last drained. The limit applies anew.
@@ -120,7 +120,7 @@ impl Recorder {
             let request = &requests[part];
             let job = match request.purpose {
                 Purpose::CacheFlush => NO_JOB,
-                _ => self.job_of_task.get(request.context as usize).copied().unwrap_or(NO_JOB),
+                _ => self.job_of_context.get(request.context as usize).copied().unwrap_or(NO_JOB),
             };
             let buffered = matches!(request.purpose, Purpose::PageRead | Purpose::Writeback);
             let bits = [
@@ -174,7 +174,7 @@ impl Recorder {
             end_ns,
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
             task,
-            job: self.job_of_task.get(task as usize).copied().unwrap_or(NO_JOB),
+            job: self.job_of_context.get(task as usize).copied().unwrap_or(NO_JOB),
             direction: direction as u8,
             measured: u8::from(measured),
             reserved: 0,

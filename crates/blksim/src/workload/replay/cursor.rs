@@ -130,12 +130,7 @@ impl Cursor {
     /// submitted, so that the task has slept for a tag if it had to.
     #[inline]
     pub fn turn(&mut self, now_ns: u64) -> Turn {
-        if std::mem::take(&mut self.submits) {
-            // A call that took longer than its own way has slept.
-            let io = &self.plan.ios[self.next - 1];
-            let awake_ns = self.path.ns(io.direction, io.bytes);
-            self.issued_ns = self.issued_ns.max(now_ns.saturating_sub(awake_ns));
-        }
+        self.went_on(now_ns);
         let Some(io) = self.plan.ios.get(self.next) else { return Turn::Finished };
         if io.waits_for as usize > self.contiguous {
             return Turn::AwaitCompletion;
@@ -169,6 +164,23 @@ impl Cursor {
         self.next += 1;
         self.submits = self.plan.knows_submissions && !self.next_is_plugged();
         Turn::Issue(*io)
+    }
+
+    /// Takes note that the task has come back from the submission of what it was handed out last.
+    #[inline]
+    pub fn went_on(&mut self, now_ns: u64) {
+        if std::mem::take(&mut self.submits) {
+            // A call that took longer than its own way has slept.
+            let io = &self.plan.ios[self.next - 1];
+            let awake_ns = self.path.ns(io.direction, io.bytes);
+            self.issued_ns = self.issued_ns.max(now_ns.saturating_sub(awake_ns));
+        }
+    }
+
+    /// The I/O context of the I/O to come, if there is one.
+    #[inline]
+    pub fn next_context(&self) -> Option<u16> {
+        self.plan.ios.get(self.next).map(|io| io.context)
     }
 
     /// Takes note that the next I/O was submitted; returns its index.

@@ -23,7 +23,7 @@ mod signals;
 mod text;
 
 pub use cursor::{Cursor, OwnPath, PathOfSize, Turn};
-pub use plan::{Home, Memory, PlanError, ReplayIo, Signal, TaskPlan, check_together};
+pub use plan::{Home, MAX_CONTEXTS, Memory, PlanError, ReplayIo, Signal, TaskPlan, check_together};
 pub use signals::{SharedSignals, SignalState};
 pub use text::{decode, encode};
 

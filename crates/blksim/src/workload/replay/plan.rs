@@ -31,6 +31,8 @@ pub struct ReplayIo {
     /// is idle waits until the last one is queued (`blk_start_plug` in block/blk-core.c, Linux 6.18).
     pub plugged: bool,
     pub memory: Memory,
+    /// The number of the I/O context that it is queued in ([`TaskPlan::nr_contexts`]).
+    pub context: u16,
     /// `None` for the task's own.
     pub priority: Option<OwnPriority>,
     /// It waits for so many of its task's I/Os, the first in the order in which they had completed
@@ -43,6 +45,9 @@ pub struct ReplayIo {
     /// long [queueing took](TaskPlan::knows_submissions), from its end.
     pub think_ns: u64,
 }
+
+/// Most I/O contexts of a task.
+pub const MAX_CONTEXTS: u16 = 256;
 
 /// A signal between two tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +107,12 @@ impl TaskPlan {
         self.ios.iter().map(|io| io.bytes).max().unwrap_or(0)
     }
 
+    /// Its I/O contexts: schedulers take the I/Os of each for another task's. A pool of kernel workers has one for each
+    /// worker (`ioc_find_get_icq` in block/blk-ioc.c, Linux 6.18, gives it to the thread that submits), any other task one.
+    pub fn nr_contexts(&self) -> u16 {
+        self.ios.iter().map(|io| io.context).max().map_or(1, |last| last + 1)
+    }
+
     /// Most I/Os that can be in flight at a time.
     pub fn depth(&self) -> u32 {
         let in_flight = |(index, io): (usize, &ReplayIo)| index as u32 + 1 - io.waits_for;
@@ -126,6 +137,11 @@ impl TaskPlan {
             }
             if (io.bytes == 0) != (io.direction == Direction::Sync) {
                 return Err(PlanError::of(format!("I/O {index} has {} bytes", io.bytes)));
+            }
+            if io.context >= MAX_CONTEXTS {
+                let message =
+                    format!("I/O {index} is in context {}, not below {MAX_CONTEXTS}", io.context);
+                return Err(PlanError::of(message));
             }
             if io.bytes % 512 != 0 || io.offset % 512 != 0 {
                 return Err(PlanError::of(format!("I/O {index} is not in whole sectors")));
@@ -166,7 +182,10 @@ impl TaskPlan {
         for (index, io) in self.ios.iter().enumerate().filter(|(_, io)| io.plugged) {
             let before = index.checked_sub(1).map(|before| &self.ios[before]);
             let fits = before.is_some_and(|before| {
-                can_be_plugged(before) && can_be_plugged(io) && before.waits_for == io.waits_for
+                can_be_plugged(before)
+                    && can_be_plugged(io)
+                    && before.waits_for == io.waits_for
+                    && before.context == io.context
             });
             let awaits =
                 || self.awaits.binary_search_by_key(&(index as u32), |signal| signal.at).is_ok();

@@ -11,7 +11,7 @@ use super::plan::{Home, Memory, PlanError, ReplayIo, Signal, TaskPlan};
 use crate::core::record::Direction;
 use crate::workload::own_priority::OwnPriority;
 
-const VERSION: u64 = 7;
+const VERSION: u64 = 8;
 const SECTOR_BYTES: u64 = 512;
 /// Bits of an I/O's first byte: direction, durable, with a priority of its own, with a known number of segments, into cold
 /// memory, and in one plug with the I/O before.
@@ -26,7 +26,9 @@ const IN_TURN: u64 = 2;
 const SUBMISSIONS: u64 = 4;
 /// The task's processor and the number of all follow.
 const HOME: u64 = 8;
-const FLAGS: u32 = 4;
+/// It has several I/O contexts, and each I/O says in which it is queued.
+const CONTEXTS: u64 = 16;
+const FLAGS: u32 = 5;
 /// The largest offset, so that sums stay within 64 bits.
 const MAX_SECTOR: u64 = 1 << 53;
 
@@ -40,7 +42,9 @@ pub fn encode(plans: &[TaskPlan]) -> String {
         let in_turn = if plan.thinks_in_turn { IN_TURN } else { 0 };
         let submissions = if plan.knows_submissions { SUBMISSIONS } else { 0 };
         let at_home = if plan.home.is_some() { HOME } else { 0 };
-        put(&mut bytes, (plan.ios.len() as u64) << FLAGS | any | in_turn | submissions | at_home);
+        let several = if plan.nr_contexts() > 1 { CONTEXTS } else { 0 };
+        let flags = any | in_turn | submissions | at_home | several;
+        put(&mut bytes, (plan.ios.len() as u64) << FLAGS | flags);
         if let Some(Home { processor, of }) = plan.home {
             put(&mut bytes, u64::from(processor));
             put(&mut bytes, u64::from(of));
@@ -58,6 +62,9 @@ pub fn encode(plans: &[TaskPlan]) -> String {
             }
             if io.memory.segments > 0 {
                 put(&mut bytes, u64::from(io.memory.segments));
+            }
+            if several > 0 {
+                put(&mut bytes, u64::from(io.context));
             }
             let sector = io.offset / SECTOR_BYTES;
             put_signed(&mut bytes, sector as i64 - end as i64);
@@ -87,10 +94,11 @@ pub fn decode(text: &str) -> Result<Vec<TaskPlan>, PlanError> {
         .decode(text)
         .map_err(|error| PlanError::of(format!("it is not base64: {error}")))?;
     let mut reader = Reader { bytes: &bytes, flags: FLAGS };
-    // Versions 1 to 4, which stored runs may have, had no flags, one, two and three; version 5 knew neither segments nor
-    // cold memory, version 6 no plugs.
+    // Versions 1 to 4, which stored runs may have, had no flags, one, two and three, and those until 7 had four; version 5
+    // knew neither segments nor cold memory, version 6 no plugs.
     reader.flags = match reader.number()? {
-        version @ 1..=VERSION => (version as u32 - 1).min(FLAGS),
+        version @ 1..VERSION => (version as u32 - 1).min(FLAGS - 1),
+        VERSION => FLAGS,
         other => {
             return Err(PlanError::of(format!("its version is {other}, not up to {VERSION}")));
         }
@@ -230,6 +238,7 @@ impl Reader<'_> {
                 Some(OwnPriority { class, level })
             };
             let segments = if first & SEGMENTS == 0 { 0 } else { self.short()? };
+            let context = if flags & CONTEXTS == 0 { 0 } else { self.short()? };
             let sector = end
                 .checked_add_signed(self.signed()?)
                 .filter(|sector| *sector <= MAX_SECTOR)
@@ -252,6 +261,7 @@ impl Reader<'_> {
                 durable: first & DURABLE != 0,
                 plugged: first & PLUGGED != 0,
                 memory: Memory { segments, cold: first & COLD != 0 },
+                context,
                 priority,
                 waits_for,
                 rank,
@@ -293,6 +303,7 @@ mod tests {
             durable: false,
             plugged: false,
             memory: Memory::default(),
+            context: 0,
             priority: None,
             waits_for: index.saturating_sub(1),
             rank: index,
@@ -312,6 +323,7 @@ mod tests {
         plans[4].ios[2].memory.cold = true;
         plans[4].ios[1].priority = Some(OwnPriority { class: 2, level: 7 });
         plans[5].ios[1].plugged = true;
+        plans[6].ios[2].context = 255;
         assert_eq!(decode(&encode(&plans)).unwrap(), plans);
     }
 
@@ -321,6 +333,14 @@ mod tests {
         one.home = Some(Home { processor: 2, of: 2 });
         let error = decode(&encode(&[one])).unwrap_err().to_string();
         assert_eq!(error, "task 0: its processor is none of its machine's");
+    }
+
+    #[test]
+    fn a_task_has_a_limited_number_of_contexts() {
+        let mut one = plan(false, false, false);
+        one.ios[3].context = 256;
+        let error = decode(&encode(&[one])).unwrap_err().to_string();
+        assert_eq!(error, "task 0: I/O 3 is in context 256, not below 256");
     }
 
     #[test]
@@ -338,6 +358,7 @@ mod tests {
             |plan: &mut TaskPlan| plan.ios[0].durable = true,
             |plan: &mut TaskPlan| (plan.ios[1].direction, plan.ios[1].bytes) = (Direction::Sync, 0),
             |plan: &mut TaskPlan| plan.awaits = vec![Signal { at: 1, number: 0 }],
+            |plan: &mut TaskPlan| plan.ios[1].context = 1,
         ] {
             let mut one = plan(false, true, true);
             one.ios[1].plugged = true;
@@ -350,7 +371,9 @@ mod tests {
     #[test]
     fn earlier_versions_had_fewer_flags() {
         let mut bytes = URL_SAFE_NO_PAD.decode(encode(&[plan(false, false, false)])).unwrap();
-        assert_eq!(bytes[..3], [7, 1, 5 << 4]);
+        assert_eq!(bytes[..4], [8, 1, 160, 1]);
+        // Of five I/Os, the number with five flags takes two bytes, and that of earlier versions one.
+        bytes.remove(3);
         for (version, first, any, in_turn, known) in [
             (1, 5, false, false, false),
             (2, 5 << 1, false, false, false),
@@ -359,15 +382,16 @@ mod tests {
             (4, 5 << 3 | 4, false, false, true),
             (5, 5 << 4 | 4, false, false, true),
             (6, 5 << 4 | 2, false, true, false),
+            (7, 5 << 4 | 1, true, false, false),
         ] {
             (bytes[0], bytes[2]) = (version, first);
             let read = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap();
             assert_eq!(read, [plan(any, in_turn, known)]);
         }
-        for version in [0, 8] {
+        for version in [0, 9] {
             bytes[0] = version;
             let error = decode(&URL_SAFE_NO_PAD.encode(&bytes)).unwrap_err();
-            assert_eq!(error.to_string(), format!("its version is {version}, not up to 7"));
+            assert_eq!(error.to_string(), format!("its version is {version}, not up to 8"));
         }
     }
 }
