@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -104,15 +104,27 @@ def _workers() -> list[int]:
 
 @contextmanager
 def _realtime(processes: list[int]) -> Iterator[None]:
-    """Gives all threads of processes realtime priority; workers get theirs back, as other work follows."""
+    """Gives all threads of processes realtime priority; workers get theirs back, as other work follows.
+
+    Their I/O stays of the best-effort class. bfq would take it for realtime (``bfq_set_next_ioprio_data`` in
+    block/bfq-iosched.c, Linux 6.18), though not that of workers which come later.
+    """
     threads = [int(path.name) for pid in processes for path in Path(f"/proc/{pid}/task").glob("*")]
     for thread in threads:
         _schedule(thread, os.SCHED_RR, _PRIORITY)
+    _io_class(threads, "best-effort")
     try:
         yield
     finally:
         for thread in threads:
             _schedule(thread, os.SCHED_OTHER, 0)
+        _io_class(threads, "none")
+
+
+def _io_class(threads: Sequence[int], name: str) -> None:
+    # Threads may have ended.
+    words = ["ionice", "--ignore", "--class", name, "--pid", *map(str, threads)]
+    subprocess.run(words, check=False, stderr=subprocess.DEVNULL)
 
 
 def _schedule(thread: int, policy: int, priority: int) -> None:
