@@ -3,6 +3,7 @@
 //! The kernel gives each thread a context of its own (`copy_io` in block/blk-ioc.c, Linux 6.18). So a task with several has
 //! a thread for each, of which one at a time does the task's work: the one in whose context the next I/O is queued.
 
+use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
@@ -42,19 +43,29 @@ pub fn work(
     let turns = Turns { run_delay_counts: worker.run_delay_counts(), ..Turns::default() };
     let task = Mutex::new(Task { worker, queue, now_ns: 0, outcome: None });
     thread::scope(|scope| {
-        let others = (1..nr_contexts).map(|context| {
-            let (turns, task) = (&turns, &task);
-            scope.spawn(move || turns.take(context, task)).thread().clone()
+        let (turns, task) = (&turns, &task);
+        let mut threads = vec![thread::current()];
+        let created: io::Result<()> = (1..nr_contexts).try_for_each(|context| {
+            let take_turns = move || turns.take(context, task);
+            let created = thread::Builder::new().spawn_scoped(scope, take_turns)?;
+            threads.push(created.thread().clone());
+            Ok(())
         });
-        let threads: Vec<Thread> = std::iter::once(thread::current()).chain(others).collect();
         // Set once, here.
         let _ = turns.threads.set(threads);
+        let _over_if_it_panics = OverIfItPanics(turns);
+        if let Err(error) = created {
+            turns.end();
+            let doing = format!("creating {nr_contexts} threads for a task's I/O contexts");
+            return Err(Failure::kernel(doing, error));
+        }
         {
             let mut task = task.lock().unwrap_or_else(PoisonError::into_inner);
             task.now_ns = begin(task.worker);
         }
-        turns.take(0, &task);
-    });
+        turns.take(0, task);
+        Ok(())
+    })?;
     task.into_inner().unwrap_or_else(PoisonError::into_inner).ended()
 }
 
