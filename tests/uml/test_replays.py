@@ -47,6 +47,18 @@ def latencies(jobs: list[JobSample]) -> dict[tuple[str, str], tuple[int, dict[in
     }
 
 
+def replayed_alike(path: Path, device: str, scheduler: str) -> blklab.Timeline:
+    """Replays a recording in a guest and in the simulator, which agree; the simulator's timeline."""
+    workload = load_workload(f"trace:{path},scale-to=recorded")
+    sample = measure(f"uml:{device}", workload.text, scheduler)
+    simulated = blklab.simulate(
+        device, workload.text, scheduler=scheduler, arrangement="fixed", timeline=True
+    )
+    assert latencies(sample.jobs) == latencies(simulated.jobs)
+    assert simulated.timeline is not None
+    return simulated.timeline
+
+
 @pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "kyber", "bfq"])
 def test_a_recorded_simulation_replays_to_the_same_bits(scheduler: str, tmp_path: Path) -> None:
     path = tmp_path / "recorded.txt"
@@ -171,18 +183,13 @@ def plugged_ios(plugs: int) -> str:
 def test_ios_of_a_plug_are_submitted_together(device: str, scheduler: str, tmp_path: Path) -> None:
     path = tmp_path / "plugs.txt"
     path.write_text(plugged_ios(plugs=20))
-    workload = load_workload(f"trace:{path},scale-to=recorded")
-    sample = measure(f"uml:{device}", workload.text, scheduler)
-    simulated = blklab.simulate(
-        device, workload.text, scheduler=scheduler, arrangement="fixed", timeline=True
-    )
-    assert latencies(sample.jobs) == latencies(simulated.jobs)
-    assert simulated.timeline is not None
-    requests = simulated.timeline.requests
+    timeline = replayed_alike(path, device, scheduler)
+    requests = timeline.requests
     merged = requests["flags"] & MERGED != 0
     # Reads are apart from each other; of a plug's writes, three merge with the first.
     assert np.bincount(requests["operation"][merged], minlength=2).tolist() == [0, 3 * 20]
-    assert simulated.job("task2").directions[0].ios == 4 * 20
+    writer = next(job for job in timeline.run.jobs if job.name == "task2")
+    assert writer.directions[0].ios == 4 * 20
 
 
 @pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "kyber", "bfq"])
@@ -190,13 +197,6 @@ def test_ios_of_a_plug_are_submitted_together(device: str, scheduler: str, tmp_p
 def test_each_worker_of_a_pool_is_a_task_for_schedulers(device: str, scheduler: str, tmp_path: Path) -> None:
     path = tmp_path / "workers.txt"
     path.write_text(reads_of_workers(count=120))
-    workload = load_workload(f"trace:{path},scale-to=recorded")
-    sample = measure(f"uml:{device}", workload.text, scheduler)
-    simulated = blklab.simulate(
-        device, workload.text, scheduler=scheduler, arrangement="fixed", timeline=True
-    )
-    assert latencies(sample.jobs) == latencies(simulated.jobs)
-    assert simulated.timeline is not None
-    requests = simulated.timeline.requests
+    requests = replayed_alike(path, device, scheduler).requests
     assert len(np.unique(requests["task"])) == 3
     assert set(requests["job"].tolist()) == {0}

@@ -7,7 +7,7 @@ use blkrecord::readers;
 use blkreplay::{Kind, Options, ReplayError, ScaleTo, workload};
 use blksim::block::request::SECTOR_BYTES;
 use blksim::core::record::Direction;
-use blksim::workload::replay::{Home, Memory, ReplayIo, Signal, TaskPlan, encode};
+use blksim::workload::replay::{Home, ReplayIo, Signal, TaskPlan, encode};
 use pyo3::prelude::*;
 
 use crate::{error, records};
@@ -32,18 +32,15 @@ pub fn plans_in_turn(
         planned.iter().map(|&(at, number)| Signal { at, number }).collect()
     };
     let plan = |(ios, awaits, sets): &(Vec<PlannedIo>, Vec<_>, Vec<_>)| {
-        let io = |(index, &(writes, sector, sectors, think_ns)): (u32, &PlannedIo)| ReplayIo {
-            plugged: false,
-            offset: sector * SECTOR_BYTES,
-            bytes: sectors * SECTOR_BYTES as u32,
-            direction: if writes { Direction::Write } else { Direction::Read },
-            durable: false,
-            memory: Memory::default(),
-            context: 0,
-            priority: None,
-            waits_for: index,
-            rank: index,
-            think_ns,
+        let io = |(index, &(writes, sector, sectors, think_ns)): (u32, &PlannedIo)| {
+            let direction = if writes { Direction::Write } else { Direction::Read };
+            let (offset, bytes) = (sector * SECTOR_BYTES, sectors * SECTOR_BYTES as u32);
+            ReplayIo {
+                waits_for: index,
+                rank: index,
+                think_ns,
+                ..ReplayIo::plain(direction, offset, bytes)
+            }
         };
         TaskPlan {
             ios: (0..).zip(ios).map(io).collect(),

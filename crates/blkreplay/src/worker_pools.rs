@@ -1,7 +1,8 @@
 //! Kernel workers, which take each other's place.
 //!
 //! Work that is handed to a pool runs on whichever thread of it is free, so that a chain of I/Os, one after the other,
-//! comes from several threads. Replayed as tasks of their own they would run side by side. To schedulers they are tasks of their own.
+//! comes from several threads. Replayed as tasks of their own they would run side by side. To schedulers they are tasks
+//! of their own.
 
 use rustc_hash::FxHashMap;
 

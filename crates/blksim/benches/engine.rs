@@ -14,7 +14,7 @@ use blksim::devices::Profile;
 use blksim::engine::Limits;
 use blksim::simulate::{Setup, Simulation, simulate};
 use blksim::workload::parse;
-use blksim::workload::replay::{KEY, Memory, ReplayIo, TaskPlan, encode};
+use blksim::workload::replay::{KEY, ReplayIo, TaskPlan, encode};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// 4 KiB random reads at depth 32 that end after `count` I/Os.
@@ -127,18 +127,13 @@ fn queue_length(criterion: &mut Criterion) {
 /// Random reads as recorded I/Os, each of which waits for the one 32 before it.
 fn replay(criterion: &mut Criterion) {
     const COUNT: u32 = 1_000_000;
-    let io = |index: u32| ReplayIo {
-        plugged: false,
-        offset: u64::from(index.wrapping_mul(0x9e37_79b1) >> 5) * 4096,
-        bytes: 4096,
-        direction: Direction::Read,
-        durable: false,
-        memory: Memory::default(),
-        context: 0,
-        priority: None,
-        waits_for: index.saturating_sub(31),
-        rank: index,
-        think_ns: 0,
+    let io = |index: u32| {
+        let offset = u64::from(index.wrapping_mul(0x9e37_79b1) >> 5) * 4096;
+        ReplayIo {
+            waits_for: index.saturating_sub(31),
+            rank: index,
+            ..ReplayIo::plain(Direction::Read, offset, 4096)
+        }
     };
     let plan = TaskPlan { ios: (0..COUNT).map(io).collect(), ..TaskPlan::default() };
     let text = format!(

@@ -39,21 +39,14 @@ impl RealReplay {
 mod tests {
     use super::*;
     use blksim::core::record::Direction;
-    use blksim::workload::replay::{Memory, ReplayIo};
+    use blksim::workload::replay::ReplayIo;
 
     fn io(waits_for: u32, priority: Option<OwnPriority>) -> ReplayIo {
         ReplayIo {
-            offset: 0,
-            bytes: 4096,
-            direction: Direction::Read,
-            durable: false,
-            plugged: false,
-            memory: Memory::default(),
-            context: 0,
             priority,
             waits_for,
             rank: waits_for,
-            think_ns: 0,
+            ..ReplayIo::plain(Direction::Read, 0, 4096)
         }
     }
 

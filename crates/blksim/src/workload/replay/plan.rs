@@ -46,6 +46,25 @@ pub struct ReplayIo {
     pub think_ns: u64,
 }
 
+impl ReplayIo {
+    /// A read, a write or a flush that waits for nothing, as tasks of one context and one priority queue it.
+    pub fn plain(direction: Direction, offset: u64, bytes: u32) -> Self {
+        Self {
+            offset,
+            bytes,
+            direction,
+            durable: false,
+            plugged: false,
+            memory: Memory::default(),
+            context: 0,
+            priority: None,
+            waits_for: 0,
+            rank: 0,
+            think_ns: 0,
+        }
+    }
+}
+
 /// Most I/O contexts of a task.
 pub const MAX_CONTEXTS: u16 = 256;
 

@@ -297,17 +297,10 @@ mod tests {
 
     fn plan(waits_for_any: bool, thinks_in_turn: bool, knows_submissions: bool) -> TaskPlan {
         let io = |index: u32| ReplayIo {
-            offset: u64::from(index) * 4096,
-            bytes: 4096,
-            direction: Direction::Read,
-            durable: false,
-            plugged: false,
-            memory: Memory::default(),
-            context: 0,
-            priority: None,
             waits_for: index.saturating_sub(1),
             rank: index,
             think_ns: 7,
+            ..ReplayIo::plain(Direction::Read, u64::from(index) * 4096, 4096)
         };
         let ios = (0..5).map(io).collect();
         TaskPlan { ios, waits_for_any, thinks_in_turn, knows_submissions, ..TaskPlan::default() }
