@@ -30,6 +30,7 @@ from blklab.linux.scratch.directory import ScratchDirectory
 from blklab.linux.scratch.loop import DEFAULT_SCRATCH_FOLDER, ScratchLoop
 from blklab.linux.scratch.loop_array import FILESYSTEM, MOUNT_OPTIONS, ScratchLoopArray
 from blklab.linux.scratch.raw_device import RawDevice
+from blklab.linux.scratch.run_folder import RunFolder
 from blklab.linux.scratch.space import ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import DiskDescription, TargetDescription
@@ -82,7 +83,8 @@ class HostBackend:
                 stack.enter_context(disk_locks(watched, run_id=options.run_id))
                 _recover_killed_runs()
                 journal = stack.enter_context(Journal.create(options.run_id, f"test of {target.text}"))
-                space, leaves = _create_loops(target, folder, options, journal)
+                run_folder = RunFolder(options.run_id, journal)
+                space, leaves = _create_loops(target, folder, run_folder, options, journal)
                 description = _describe_loops(target, leaves)
             else:
                 resolution = _resolve(target)
@@ -91,7 +93,8 @@ class HostBackend:
                 _recover_killed_runs()
                 description = _describe_path(target, resolution)
                 journal = stack.enter_context(Journal.create(options.run_id, f"test of {target.text}"))
-                space = _space_of(resolution, options, journal)
+                run_folder = RunFolder(options.run_id, journal)
+                space = _space_of(resolution, options, run_folder, journal)
             stack.callback(space.close)
             for leaf in leaves:
                 journal.protect_queue(leaf)
@@ -103,11 +106,13 @@ class HostBackend:
                 fio=fio,
                 hdparm=find_hdparm(),
                 journal=journal,
+                run_folder=run_folder,
                 watched=watched,
             )
 
     def _dry_session(self, target: Target, options: SessionOptions) -> Session:
         description = self.describe(target)
+        run_folder = RunFolder(options.run_id, None)
         if isinstance(target, LoopTarget):
             leaves = [
                 replace(read_disk(_VIRTUAL_BLOCK / disk.name), size_bytes=target.size_bytes)
@@ -115,15 +120,22 @@ class HostBackend:
             ]
             folder = _scratch_folder(target)
             space: ScratchSpace = (
-                ScratchLoopArray(target, folder, options.run_id, [leaf.name for leaf in leaves])
+                ScratchLoopArray(target, folder, run_folder, options.run_id, [leaf.name for leaf in leaves])
                 if target.btrfs is not None
                 else ScratchLoop(target.size_bytes, folder, options.run_id, leaves[0].name)
             )
             return HostSession(
-                description, leaves, space, options, fio=find_fio(), hdparm=find_hdparm(), journal=None
+                description,
+                leaves,
+                space,
+                options,
+                fio=find_fio(),
+                hdparm=find_hdparm(),
+                journal=None,
+                run_folder=run_folder,
             )
         resolution = _resolve(target)
-        space = _space_of(resolution, options, None)
+        space = _space_of(resolution, options, run_folder, None)
         return HostSession(
             description,
             resolution.leaves,
@@ -132,6 +144,7 @@ class HostBackend:
             fio=find_fio(),
             hdparm=find_hdparm(),
             journal=None,
+            run_folder=run_folder,
         )
 
 
@@ -147,22 +160,25 @@ def _resolve(target: Target) -> Resolution:
 
 
 def _create_loops(
-    target: LoopTarget, folder: Path, options: SessionOptions, journal: Journal
+    target: LoopTarget, folder: Path, run_folder: RunFolder, options: SessionOptions, journal: Journal
 ) -> tuple[ScratchSpace, list[Disk]]:
     """Creates the loop devices that a target asks for, and the scratch space on them."""
     if target.btrfs is not None:
         names = _expected_loop_names(target)
-        array = ScratchLoopArray(target, folder, options.run_id, names)
+        array = ScratchLoopArray(target, folder, run_folder, options.run_id, names)
         return array, array.create(journal)
     space = ScratchLoop(target.size_bytes, folder, options.run_id, _expected_loop_names(target)[0])
     return space, [space.create(journal)]
 
 
-def _space_of(resolution: Resolution, options: SessionOptions, journal: Journal | None) -> ScratchSpace:
+def _space_of(
+    resolution: Resolution, options: SessionOptions, run_folder: RunFolder, journal: Journal | None
+) -> ScratchSpace:
     path = Path(resolution.path).resolve()
     if resolution.kind == "block":
         return RawDevice(path, allow_writes=options.allow_writes)
-    return ScratchDirectory(path if resolution.kind == "directory" else path.parent, options.run_id, journal)
+    folder = path if resolution.kind == "directory" else path.parent
+    return ScratchDirectory(folder, options.run_id, run_folder, journal)
 
 
 def _recover_killed_runs() -> None:

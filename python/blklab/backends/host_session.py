@@ -21,7 +21,7 @@ from blklab.backends.host_changes import (
     phase_window_ms,
     settings_of_groups,
 )
-from blklab.backends.host_commands import DATA_LINK, CommandRuns
+from blklab.backends.host_commands import CommandRuns
 from blklab.backends.host_replays import HostReplays
 from blklab.backends.host_stretch import load_ns, slot_samples, stretch_window_ms, take_turns
 from blklab.backends.protocol import SessionOptions
@@ -63,6 +63,7 @@ from blklab.linux.scratch.precondition import (
     precondition,
     precondition_job,
 )
+from blklab.linux.scratch.run_folder import RunFolder
 from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.locations import run_files_folder
 from blklab.records.machine_events import MachineEvents
@@ -73,7 +74,6 @@ from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
 from blklab.spec.workloads import Workload, notes_on
 
-_WORK_FOLDERS = (Path("/run"), Path("/tmp"))  # noqa: S108 - our directory in it is new, with mode 700
 _LEAST_JUDGED_BYTES = 1 << 20
 """I/O of a command from which on that of other programs is judged in proportion to it."""
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_.=@:-]")
@@ -92,6 +92,7 @@ class HostSession:
         fio: Fio,
         hdparm: Hdparm | None,
         journal: Journal | None,
+        run_folder: RunFolder,
         watched: Sequence[Disk] | None = None,
     ) -> None:
         """Only stores its arguments; the backend has opened everything.
@@ -104,6 +105,7 @@ class HostSession:
             fio: The load generator.
             hdparm: The load generator for workloads that are its tests; None if it is not installed.
             journal: Records every change; None for a dry run.
+            run_folder: The run's own directory, fio's working directory.
             watched: The disks that serve the I/O, if they are not the leaves.
         """
         self._target = target
@@ -120,12 +122,10 @@ class HostSession:
         self._choice_settings: ChoiceSettings | None = None
         self._changes_groups = False
         """Whether a choice that was checked brings settings of control groups."""
-        self._work_folder: Path | None = None
+        self._run_folder = run_folder
         self._preconditioned = False
-        self._command_runs = CommandRuns(
-            CommandSpace(space, self._planned_work_folder()), fio, self._group_joins
-        )
-        self._replays = HostReplays(space, leaves, self._group_files, self._data_link)
+        self._command_runs = CommandRuns(CommandSpace(space, run_folder), fio, self._group_joins)
+        self._replays = HostReplays(space, leaves, self._group_files)
         disks = leaves if watched is None else watched
         self._monitor = MachineMonitor([disk.sys_path for disk in disks])
 
@@ -154,7 +154,7 @@ class HostSession:
         self._check_disks()
         self._settings.apply(stretch.slots[0].scheduler)
         page_cache.drop_page_cache()
-        folder, runtime_ns = self._ready_work_folder(), load_ns(stretch)
+        folder, runtime_ns = self._run_folder.ready(), load_ns(stretch)
         text = self._job_file(stretch.workload, seed=stretch.seed, stretch_ns=runtime_ns)
         engine = {"name": "fio", "version": self._fio.version}
         with (
@@ -208,7 +208,9 @@ class HostSession:
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Tries every job file, control group, scheduler and setting once, and restores the queues."""
-        warnings = self._command_runs.check(workloads, precondition=self._options.precondition)
+        warnings = self._command_runs.check(
+            workloads, self._run_folder.ready(), precondition=self._options.precondition
+        )
         self._check_changes(choices, workloads)
         check_group_choices(self._options, choices, workloads)
         self._changes_groups = change_groups(choices)
@@ -219,7 +221,8 @@ class HostSession:
             if workload.replays:
                 check_replay(workload)
                 continue
-            check_job_file(self._fio, workload, self._job_file(workload, seed=0))
+            text = self._job_file(workload, seed=0)
+            check_job_file(self._fio, workload, text, self._run_folder.ready())
         self._create_groups([*_job_files(workloads), *loads_beside(workloads)], choices)
         try:
             self._settings.learn(choices)
@@ -258,17 +261,17 @@ class HostSession:
         if len(_job_files(workloads)) == len(workloads) or self._space.folder is not None:
             self._space.prepare(self._fio_loads(workloads), announce)
         if self._options.precondition and not self._preconditioned:
-            folder = self._ready_work_folder()
+            folder = self._run_folder.ready()
             files = files_to_overwrite(self._space, workloads)
             announce(f"preconditioning: overwriting {self._target.target} at random")
-            announce(precondition(self._fio, files, folder=self._data_link, work_folder=folder))
+            announce(precondition(self._fio, files, folder=self._data_folder, work_folder=folder))
             self._preconditioned = True
         if len(_job_files(workloads)) < len(workloads):
-            self._ready_work_folder()
+            self._run_folder.ready()
             self._command_runs.prepare(workloads, self._journal, announce)
         replays = [workload for workload in workloads if workload.replays]
         if replays:
-            self._replays.prepare(replays[0], self._ready_work_folder(), announce)
+            self._replays.prepare(replays[0], self._run_folder.ready(), announce)
         self._check_disks()
 
     def _fio_loads(self, workloads: Sequence[Workload]) -> list[Workload]:
@@ -293,7 +296,7 @@ class HostSession:
         report, engine = self._run_command(cell) if is_command else self._run_jobs(cell, changes)
         self._check_disks()
         error = report.error
-        logs = self._keep_logs(cell, self._ready_work_folder())
+        logs = self._keep_logs(cell, self._run_folder.ready())
         if changes is None:
             of_groups = self._settings_of_groups()
             changed = self._settings.changed_since(settings)
@@ -321,7 +324,7 @@ class HostSession:
         )
 
     def _phases(self, changes: HostChanges, report: FioReport, cell: Cell) -> list[PhaseSample]:
-        folder = self._ready_work_folder()
+        folder = self._run_folder.ready()
         return phase_samples(changes, report.jobs, cell.workload, folder, self._options.runtime_ns)
 
     def _changes(self, choice: SchedulerChoice) -> HostChanges:
@@ -352,7 +355,7 @@ class HostSession:
         """Drops the page cache and runs fio, hdparm or a replay; returns its report and its name."""
         page_cache.drop_page_cache()
         self._command_runs.cache_dropped()
-        folder = self._ready_work_folder()
+        folder = self._run_folder.ready()
         with self._monitor.monitoring():
             return self._load(cell, folder, changes)
 
@@ -384,7 +387,7 @@ class HostSession:
         report = self._command_runs.run(
             cell.workload,
             seed=cell.key.seed,
-            folder=self._ready_work_folder(),
+            folder=self._run_folder.ready(),
             monitoring=self._monitor.monitoring,
         )
         return report, self._command_runs.engine(cell.workload)
@@ -412,7 +415,7 @@ class HostSession:
             hdparm, device = tested
             return [*lines, shlex.join(hdparm.command(cell.workload.tool, device))]
         if cell.workload.replays:
-            folder = self._work_folder or self._planned_work_folder()
+            folder = self._run_folder.path
             return [*lines, *self._replays.commands(cell.workload, folder)]
         text = self._job_file(cell.workload, seed=cell.key.seed)
         lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
@@ -449,14 +452,12 @@ class HostSession:
         lines += self._settings.commands(choice, self._target.schedulers)
         if workload.command is None:
             lines += page_cache.commands()
-        folder = self._work_folder or self._planned_work_folder()
+        folder = self._run_folder.path
         lines += [f"mkdir -p -m 700 {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}"]
-        if self._space.folder is not None:
-            lines.append(f"ln -sfn {shlex.quote(str(self._space.folder))} {DATA_LINK}")
         if self._options.precondition:
             check_precondition(self._space, self._target.details)
             files = files_to_overwrite(self._space, [workload])
-            _, _, overwriting = precondition_job(files, folder=self._data_link)
+            _, _, overwriting = precondition_job(files, folder=self._data_folder)
             lines.append(f"cat > {JOB_FILE} <<'END'\n{overwriting}END")
             lines.append(shlex.join(self._fio.command()))
         return lines
@@ -474,7 +475,7 @@ class HostSession:
             seed=seed,
             runtime_ns=self._options.runtime_ns if stretch_ns is None else stretch_ns,
             group_joins=self._group_joins(workload),
-            folder=self._data_link,
+            folder=self._data_folder,
             stretch_window_ms=None if stretch_ns is None else stretch_window_ms(workload),
             phase_window_ms=(
                 phase_window_ms(workload, self._options.runtime_ns) if self._options.changes else None
@@ -494,9 +495,10 @@ class HostSession:
         return {name: str(groups.processes_file(name)) for name in sorted(names)}
 
     @property
-    def _data_link(self) -> str | None:
+    def _data_folder(self) -> str | None:
         """The test files' directory, relative to fio's working directory; None for devices."""
-        return None if self._space.folder is None else DATA_LINK
+        folder = self._space.folder
+        return None if folder is None else str(folder.relative_to(self._run_folder.path))
 
     def _create_groups(self, workloads: Sequence[Workload], choices: Sequence[SchedulerChoice] = ()) -> None:
         """Creates all control groups at once, on the first call with workloads that need any.
@@ -531,18 +533,6 @@ class HostSession:
         if self._groups is None or self._choice_settings is None:
             return {}
         return self._groups.read_back([*self._group_settings, *self._choice_settings.in_force])
-
-    def _ready_work_folder(self) -> Path:
-        if self._work_folder is None:
-            folder = self._journal.own_directory(self._planned_work_folder())
-            if self._space.folder is not None:
-                (folder / DATA_LINK).symlink_to(self._space.folder)
-            self._work_folder = folder
-        return self._work_folder
-
-    def _planned_work_folder(self) -> Path:
-        parent = next(folder for folder in _WORK_FOLDERS if folder.is_dir())
-        return parent / f"blklab-{self._options.run_id}"
 
     def _check_disks(self) -> None:
         """Makes sure that every leaf still exists and is still the same disk."""

@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from blklab.errors import InterruptedRunError, RequirementError, RestoreError, UsageError, reason_of
+from blklab.linux.directories.held_directory import HeldDirectory, open_parent
 from blklab.linux.disks.disk import Disk
+from blklab.linux.disks.loop import BackingFile
 from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_directory
 from blklab.linux.journal.state import make_private_directory, state_directory
-from blklab.linux.journal.undo import OWN_PREFIXES, UndoResult, identity_of, undo_all
+from blklab.linux.journal.undo import UndoResult, identity_of, undo_all
+from blklab.linux.journal.undo_places import HELD, OWN_PREFIXES
 from blklab.linux.processes.process_groups import start_ticks
 from blklab.linux.processes.signals import shielded
 from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
@@ -57,6 +60,8 @@ class Journal:
         self._checksum = ""
         self._entries: list[Entry] = []
         self._protected: dict[str, QueueSnapshot] = {}
+        self._held: dict[int, HeldDirectory] = {}
+        """Directories that this run has made, by the number of their entries."""
         self._open = True
         self._process = os.getpid()
 
@@ -117,25 +122,46 @@ class Journal:
         return content
 
     def own_directory(self, path: Path) -> Path:
-        """Creates a directory; it is removed at the end with everything in it.
+        """Creates a directory in one where nobody else may rename; see `hold_directory`."""
+        return self.hold_directory(path).path
+
+    def hold_directory(self, path: Path) -> HeldDirectory:
+        """Creates a directory, open until the end, when it is removed with everything in it.
 
         Its name must begin with one of `OWN_PREFIXES`.
+
+        Raises:
+            RequirementError: if something has that name already.
+            RefusedError: if another user replaces it at once.
+            OSError: if it cannot be created.
         """
         if not path.name.startswith(OWN_PREFIXES):
             raise ValueError(f"{path} does not begin with one of {', '.join(OWN_PREFIXES)}")
         path = path.parent.resolve() / path.name
-        if path.exists() or path.is_symlink():
-            raise RequirementError(f"{path} already exists", hint="remove it if it is not needed")
-        self._append({"kind": "directory", "path": str(path), "parent_inode": path.parent.stat().st_ino})
-        path.mkdir(mode=0o700)
-        return path
+        parent = open_parent(path)
+        try:
+            _refuse_existing(parent, path)
+            place = {"kind": "directory", "path": str(path), "parent_inode": os.fstat(parent).st_ino}
+            planned = self._append({**place, "inode": None})
+            # A signal in between would leave a directory of which only its name is known.
+            with shielded():
+                made = HeldDirectory.make(parent, path)
+                self._held[planned["number"]] = made
+                known = self._append({**place, "inode": made.identity.inode, "instead_of": planned["number"]})
+                self._held[known["number"]] = made
+        finally:
+            os.close(parent)
+        return made
 
     def own_file(self, path: Path) -> Path:
         """Records a file that is about to be created; it is removed at the end."""
         path = path.parent.resolve() / path.name
-        if path.exists() or path.is_symlink():
-            raise RequirementError(f"{path} already exists", hint="remove it if it is not needed")
-        self._append({"kind": "file", "path": str(path), "parent_inode": path.parent.stat().st_ino})
+        parent = open_parent(path)
+        try:
+            _refuse_existing(parent, path)
+            self._append({"kind": "file", "path": str(path), "parent_inode": os.fstat(parent).st_ino})
+        finally:
+            os.close(parent)
         return path
 
     def own_cgroup(self, path: Path) -> Path:
@@ -152,9 +178,9 @@ class Journal:
             {"kind": "process_group", "group": leader, "started_ticks": start_ticks(leader) or 0}
         )
 
-    def own_loop(self, index: int, backing_file: Path) -> Entry:
+    def own_loop(self, index: int, backing: BackingFile) -> Entry:
         """Records a loop device before it is created (see `blklab.linux.disks.loop.create`)."""
-        return self._append({"kind": "loop", "index": index, "backing_file": str(backing_file)})
+        return self._append({"kind": "loop", "index": index, **backing.as_entry()})
 
     def own_mount(self, path: Path) -> Entry:
         """Records a mount in one of our directories; it is unmounted at the end."""
@@ -186,7 +212,11 @@ class Journal:
 
     def restore(self) -> UndoResult:
         """Undoes everything recorded so far; may be called again."""
-        return undo_all(self._entries, same_boot=True)
+        entries = [
+            {**entry, HELD: self._held[entry["number"]]} if entry["number"] in self._held else entry
+            for entry in self._entries
+        ]
+        return undo_all(entries, same_boot=True)
 
     def finish(self) -> None:
         """Restores everything, then deletes the file. A second call does nothing.
@@ -226,6 +256,8 @@ class Journal:
     def _close(self) -> None:
         self._open = False
         os.close(self._descriptor)  # releases the lock
+        for directory in self._held.values():
+            directory.close()
         atexit.unregister(self._finish_at_exit)
 
     def _finish_at_exit(self) -> None:
@@ -255,6 +287,14 @@ class Journal:
     def _write_header(self, header: Entry) -> None:
         line, self._checksum = encode_line(header, "")
         _write_whole(self._descriptor, line)
+
+
+def _refuse_existing(parent: int, path: Path) -> None:
+    try:
+        os.stat(path.name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    raise RequirementError(f"{path} already exists", hint="remove it if it is not needed")
 
 
 def _create(run_id: str, purpose: str) -> Journal:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
-import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,16 +18,14 @@ from typing import Any
 from blklab.errors import BlklabError, DeviceVanishedError, RestoreError
 from blklab.linux.disks import loop
 from blklab.linux.disks.disk import Disk, read_disk
-from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.disks.signature import erase_signature
 from blklab.linux.disks.unmount import unmount
 from blklab.linux.journal.file import Entry
+from blklab.linux.journal.undo_places import OWN_PREFIXES, remove_own_directory, remove_own_file
 from blklab.linux.machine.kernel_files import write_once
 from blklab.linux.processes.process_groups import members_of_group
 from blklab.linux.queue.snapshot import QueueSnapshot, differences, restore_snapshot
 
-OWN_PREFIXES = (".blklab-", "blklab-")
-"""Only directories whose names begin like this are ever removed with their contents."""
 _DEVICE_NUMBER = re.compile(r"\d+:\d+")
 _GROUP_ATTEMPTS = 1500
 _GROUP_PAUSE_SECONDS = 0.02
@@ -108,6 +104,7 @@ def describe_pending(entries: list[Entry], *, same_boot: bool) -> list[str]:
 def _pending(entries: list[Entry], *, same_boot: bool) -> tuple[list[Entry], bool]:
     """The entries still to be undone, and whether a reboot has undone others."""
     released = {entry["of"] for entry in entries if entry["kind"] == "released"}
+    released |= {entry["instead_of"] for entry in entries if "instead_of" in entry}
     pending = [entry for entry in entries if entry["kind"] != "released" and entry["number"] not in released]
     if same_boot:
         return pending, False
@@ -200,47 +197,13 @@ def _only_adds(now: str, wanted: str, undo: list[str]) -> bool:
 
 
 def _undo_directory(entry: Entry, outcome: UndoResult) -> None:
-    path = Path(entry["path"])
-    if not _parent_is_there(entry, path):
-        raise RestoreError(f"{path}: its directory is gone; is the file system mounted?")
-    if not path.is_dir() or path.is_symlink():
-        return
-    if not path.name.startswith(OWN_PREFIXES):
-        raise RestoreError(f"{path} does not look like a directory of blklab's; remove it yourself")
-    inside = [
-        mount.mount_point for mount in read_mounts(Path("/proc")) if path in Path(mount.mount_point).parents
-    ]
-    if inside or path.is_mount():
-        raise RestoreError(
-            f"{path}: a file system is mounted there ({', '.join(inside) or path}); unmount it first"
-        )
-    shutil.rmtree(path)
-    outcome.done.append(f"removed {path}")
+    done, notes = remove_own_directory(entry)
+    outcome.done += done
+    outcome.notes += notes
 
 
 def _undo_file(entry: Entry, outcome: UndoResult) -> None:
-    path = Path(entry["path"])
-    if not _parent_is_there(entry, path):
-        raise RestoreError(f"{path}: its directory is gone; is the file system mounted?")
-    try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise RestoreError(f"{path} is no longer a regular file; remove it yourself")
-        path.unlink()
-    except FileNotFoundError:
-        return
-    outcome.done.append(f"removed {path}")
-
-
-def _parent_is_there(entry: Entry, path: Path) -> bool:
-    """Tells whether the parent directory is still the one that the entry was made in.
-
-    If its file system is not mounted now, the empty mount point is there instead, with another inode number.
-    """
-    try:
-        return path.parent.stat().st_ino == int(entry["parent_inode"])
-    except OSError:
-        # It went with one of our directories, which a later entry had created: then it is undone, too.
-        return any(part.startswith(OWN_PREFIXES) for part in path.parent.parts)
+    outcome.done += remove_own_file(entry)
 
 
 def _undo_cgroup(entry: Entry, outcome: UndoResult) -> None:
@@ -282,8 +245,12 @@ def _kill(number: int) -> None:
 
 
 def _undo_loop(entry: Entry, outcome: UndoResult) -> None:
-    if loop.remove(int(entry["index"]), Path(entry["backing_file"])):
-        outcome.done.append(f"removed loop{entry['index']} over {entry['backing_file']}")
+    backing = loop.BackingFile.from_entry(entry)
+    index = int(entry["index"])
+    if loop.remove(index, backing):
+        outcome.done.append(f"removed loop{index} over {backing.path}")
+    elif (other := loop.attached_file(index)) is not None:
+        outcome.notes.append(f"loop{index} is over {other} now, not over {backing.path}: left alone")
 
 
 def _undo_mount(entry: Entry, outcome: UndoResult) -> None:

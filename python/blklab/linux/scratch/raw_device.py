@@ -18,6 +18,7 @@ class RawDevice:
     """A block device: read-only, unless writing was allowed and the device is free."""
 
     folder = None
+    place = None
 
     def __init__(self, device: Path, *, allow_writes: bool) -> None:
         self.device = device
@@ -60,6 +61,9 @@ class RawDevice:
         """There are none: a device is used as it is."""
         del workloads
         return []
+
+    def let_others_pass(self) -> None:
+        """There is no directory."""
 
     def close(self) -> None:
         """Releases the exclusive claim."""
