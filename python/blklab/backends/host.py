@@ -6,6 +6,7 @@ before making it, and undoes it when the session ends, whatever the cause.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -13,7 +14,8 @@ from pathlib import Path
 
 from blklab.backends.host_session import HostSession
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.errors import DeviceVanishedError, LockedError, RequirementError
+from blklab.errors import DeviceVanishedError, LockedError, RefusedError, RequirementError
+from blklab.linux.directories.trusted_path import untrusted_component
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.loop import first_free_index
 from blklab.linux.disks.resolution import Resolution, resolve
@@ -27,8 +29,9 @@ from blklab.linux.machine.requirements import require_linux, require_root
 from blklab.linux.queue.schedulers import available_schedulers
 from blklab.linux.queue.snapshot import snapshot
 from blklab.linux.scratch.directory import ScratchDirectory
-from blklab.linux.scratch.loop import DEFAULT_SCRATCH_FOLDER, ScratchLoop
+from blklab.linux.scratch.loop import ScratchLoop
 from blklab.linux.scratch.loop_array import FILESYSTEM, MOUNT_OPTIONS, ScratchLoopArray
+from blklab.linux.scratch.loop_place import DEFAULT_SCRATCH_FOLDER, check_loop_place, memory_beneath
 from blklab.linux.scratch.raw_device import RawDevice
 from blklab.linux.scratch.run_folder import RunFolder
 from blklab.linux.scratch.space import ScratchSpace
@@ -176,9 +179,29 @@ def _space_of(
 ) -> ScratchSpace:
     path = Path(resolution.path).resolve()
     if resolution.kind == "block":
-        return RawDevice(path, allow_writes=options.allow_writes)
+        return RawDevice(_own_node(path), allow_writes=options.allow_writes)
     folder = path if resolution.kind == "directory" else path.parent
     return ScratchDirectory(folder, options.run_id, run_folder, journal)
+
+
+def _own_node(device: Path) -> Path:
+    """The node of a block device that nobody else can replace: it is opened again and again.
+
+    Raises:
+        RefusedError: if there is none.
+    """
+    reason = untrusted_component(device)
+    if reason is None:
+        return device
+    number = device.stat().st_rdev
+    folder = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+    node = Path("/dev", folder.name.replace("!", "/"))
+    if not node.is_block_device() or node.stat().st_rdev != number:
+        raise RefusedError(
+            f"another user could put another device in the place of {device}: {reason}",
+            hint="name the device by its node in /dev",
+        )
+    return node
 
 
 def _recover_killed_runs() -> None:
@@ -194,6 +217,7 @@ def _scratch_folder(target: LoopTarget) -> Path:
         raise RequirementError(
             f"{target.text}: there is no directory {folder}", hint="name one: loop:1g,dir=PATH"
         )
+    check_loop_place(folder, named=target.directory is not None)
     return folder
 
 
@@ -256,11 +280,14 @@ def _describe_loops(target: LoopTarget, leaves: Sequence[Disk]) -> TargetDescrip
 
 
 def _summary_of_loops(target: LoopTarget, names: str) -> str:
+    folder = _scratch_folder(target)
     size = f"{format_bytes(target.size_bytes)}{' each' if target.btrfs else ''}, direct I/O"
+    if memory_beneath(folder) is not None:
+        size += ", in memory: no disk is measured"
     if target.btrfs is None:
-        return f"{target.text}: scratch file in {_scratch_folder(target)} as the loop device {names} ({size})"
+        return f"{target.text}: scratch file in {folder} as the loop device {names} ({size})"
     return (
-        f"{target.text}: {FILESYSTEM} {target.btrfs} on scratch files in {_scratch_folder(target)} "
+        f"{target.text}: {FILESYSTEM} {target.btrfs} on scratch files in {folder} "
         f"as the loop devices {names} ({size})"
     )
 

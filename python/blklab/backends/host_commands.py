@@ -195,8 +195,10 @@ class CommandRuns:
         if command.cold:
             self._warm = None
             self._space.empty_page_cache()
-        else:
+        elif self._space.directory(workload).is_dir():
             self._space.write_back(workload)
+        else:
+            return f"its directory {self._space.directory(workload)} is gone"
         return None
 
     def _repeat_set_up(self, workload: Workload) -> str | None:

@@ -21,7 +21,7 @@ from blklab.linux.directories.kernel_calls import (
     open_without_links,
     unmount_once,
 )
-from blklab.linux.directories.tree_removal import remove_contents
+from blklab.linux.directories.tree_removal import entries_of, remove_contents
 from blklab.linux.disks.mounts import Mount, read_mounts
 
 _OPENED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -93,18 +93,14 @@ class HeldDirectory:
             raise
         return made
 
-    def _has_entries(self) -> bool:
-        with os.scandir(self._descriptor) as entries:
-            return next(entries, None) is not None
-
     def _check_new(self, parent: int) -> None:
         """Makes sure that it is as `make` has just made it, and not one that was put in its place."""
         status = os.fstat(self._descriptor)
-        if mount_id(self._descriptor) != mount_id(parent) or self._has_entries():
+        if mount_id(self._descriptor) != mount_id(parent) or entries_of(self._descriptor):
             raise _replaced(self.path)
         if status.st_uid == os.geteuid() and not status.st_mode & _OTHERS:
             return
-        mount = self._mount()
+        mount = mount_of_descriptor(self._descriptor)
         if mount is not None and mount.filesystem in _WITHOUT_OWNERS:
             return
         if status.st_uid == os.stat(parent).st_uid and os.stat(parent).st_uid == os.geteuid():
@@ -177,10 +173,6 @@ class HeldDirectory:
             os.close(parent)
         raise RestoreError(f"{self.path} is renamed again and again; it is empty now: remove it yourself")
 
-    def _mount(self) -> Mount | None:
-        number = mount_id(self._descriptor)
-        return next((mount for mount in read_mounts(Path("/proc")) if mount.mount_id == number), None)
-
     def _mounts_inside(self) -> list[str]:
         try:
             now = Path(f"/proc/self/fd/{self._descriptor}").readlink()
@@ -211,8 +203,7 @@ def name_in(parent: int, expected: str, identity: FileIdentity) -> str | None:
     """The name that a file of this identity has in an open directory now; None if it is not there."""
     if _is(parent, expected, identity):
         return expected
-    with os.scandir(parent) as entries:
-        candidates = [entry.name for entry in entries if entry.inode() == identity.inode]
+    candidates = [entry.name for entry in entries_of(parent) if entry.inode == identity.inode]
     return next((name for name in candidates if _is(parent, name, identity)), None)
 
 
@@ -221,6 +212,12 @@ def _is(parent: int, name: str, identity: FileIdentity) -> bool:
         return FileIdentity.of(os.stat(name, dir_fd=parent, follow_symlinks=False)) == identity
     except FileNotFoundError:
         return False
+
+
+def mount_of_descriptor(descriptor: int) -> Mount | None:
+    """The mount that an open file is on; None if procfs does not tell."""
+    number = mount_id(descriptor)
+    return next((mount for mount in read_mounts(Path("/proc")) if mount.mount_id == number), None)
 
 
 def open_parent(path: Path) -> int:

@@ -10,6 +10,7 @@ import errno
 import itertools
 import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from blklab.errors import RestoreError
 from blklab.linux.directories.kernel_calls import mount_id
@@ -39,7 +40,7 @@ def remove_contents(descriptor: int, name: str, *, depth: int = 0) -> None:
         raise RestoreError(f"{name}: more than {_DEEPEST_VOLUMES} subvolumes are within one another there")
     numbers = itertools.count()
     for _ in range(_MOST_ROUNDS):
-        pending = list(_entries(descriptor))
+        pending = [(entry.name, entry.is_directory) for entry in entries_of(descriptor)]
         if not pending:
             return
         while pending:
@@ -67,7 +68,7 @@ def _remove_directory(parent: int, entry: str, name: str, numbers: Iterator[int]
     try:
         if mount_id(inner) != mount_id(parent):
             raise _mounted(name, entry)
-        for below, is_directory in _entries(inner):
+        for below, _, is_directory in entries_of(inner):
             if not is_directory:
                 os.unlink(below, dir_fd=inner)
                 continue
@@ -117,8 +118,25 @@ def _mounted(name: str, at: str) -> RestoreError:
     return RestoreError(f"{name}: a file system is mounted there (at {at}); unmount it first")
 
 
-def _entries(descriptor: int) -> Iterator[tuple[str, bool]]:
-    """The names in a directory, and whether each is a directory itself."""
-    with os.scandir(descriptor) as entries:
-        for entry in list(entries):
-            yield entry.name, entry.is_dir(follow_symlinks=False)
+class DirectoryEntry(NamedTuple):
+    """What a directory says of one of its entries."""
+
+    name: str
+    inode: int
+    is_directory: bool
+
+
+def entries_of(descriptor: int) -> list[DirectoryEntry]:
+    """What is in an open directory now.
+
+    It is opened once more: on btrfs an open directory lists only what was there when it was opened.
+    """
+    again = os.open(".", _DIRECTORY, dir_fd=descriptor)
+    try:
+        with os.scandir(again) as entries:
+            return [
+                DirectoryEntry(entry.name, entry.inode(), entry.is_dir(follow_symlinks=False))
+                for entry in entries
+            ]
+    finally:
+        os.close(again)

@@ -50,7 +50,7 @@ _CONTROL = Path("/dev/loop-control")
 _BLOCK = Path("/sys/block")
 _HIGHEST_INDEX = 65535
 """Valid even if each loop device has 16 minor numbers for its partitions."""
-_IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 """File systems without a disk."""
 _ATTACH_ATTEMPTS = 3
 _ATTEMPTS = 1500
@@ -155,7 +155,7 @@ def is_in_memory(name: str, sys_block: Path = _BLOCK, proc: Path = Path("/proc")
     """
     file = text_or_empty(sys_block / name / "loop" / "backing_file")
     mount = mount_of(Path(file), proc) if file else None
-    return mount is not None and mount.filesystem in _IN_MEMORY
+    return mount is not None and mount.filesystem in IN_MEMORY
 
 
 def remove(index: int, backing: BackingFile) -> bool:

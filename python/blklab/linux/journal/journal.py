@@ -123,21 +123,21 @@ class Journal:
 
     def own_directory(self, path: Path) -> Path:
         """Creates a directory in one where nobody else may rename; see `hold_directory`."""
-        return self.hold_directory(path).path
+        return self.hold_directory(path.parent.resolve() / path.name).path
 
     def hold_directory(self, path: Path) -> HeldDirectory:
         """Creates a directory, open until the end, when it is removed with everything in it.
 
-        Its name must begin with one of `OWN_PREFIXES`.
+        Args:
+            path: Without symbolic links; its name must begin with one of `OWN_PREFIXES`.
 
         Raises:
             RequirementError: if something has that name already.
             RefusedError: if another user replaces it at once.
-            OSError: if it cannot be created.
+            OSError: if it cannot be created, or a symbolic link has been put into its path.
         """
         if not path.name.startswith(OWN_PREFIXES):
             raise ValueError(f"{path} does not begin with one of {', '.join(OWN_PREFIXES)}")
-        path = path.parent.resolve() / path.name
         parent = open_parent(path)
         try:
             _refuse_existing(parent, path)

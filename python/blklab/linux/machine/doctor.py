@@ -124,7 +124,6 @@ def _fio() -> Finding:
 
 def _tools() -> list[Finding]:
     wanted = (
-        ("losetup", "loop devices", "mount"),
         ("wipefs", "writing to raw devices", "util-linux"),
         ("mkfs.ext4", "commands that are cold or on a device", "e2fsprogs"),
     )

@@ -106,7 +106,7 @@ class CommandSpace:
             if self._space.device is not None and not self._space.read_only:
                 check_writable_device(self._space.device)
             own = self._filesystem(commands)
-            where = self._space.device or self._space.folder
+            where = self._space.device or self._space.place
             announce(f"making a file system for commands on {where}")
             own.create(journal)
             self._own = own

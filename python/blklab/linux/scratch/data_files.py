@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from blklab.errors import BlklabError, RefusedError, RunFailedError, SpaceError, reason_of
+from blklab.linux.directories.held_directory import mount_of_descriptor
+from blklab.linux.scratch.loop_place import user_behind
 from blklab.quantities.units import format_bytes
 
 _CHUNK_BYTES = 1 << 20
@@ -57,6 +59,13 @@ def reserved(parent: int, path: Path, length: int) -> Iterator[int]:
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise RefusedError(
             f"others could write to {path}, as its file system keeps no owners; blklab would mount it",
+            hint="put the scratch file on another file system",
+        )
+    user = user_behind(mount_of_descriptor(parent))
+    if user is not None:
+        raise RefusedError(
+            f"{path} would be on a file system that a program of user {user} serves (FUSE); blklab would"
+            " mount what that program says",
             hint="put the scratch file on another file system",
         )
     try:

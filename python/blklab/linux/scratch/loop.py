@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from blklab.linux.disks.disk import Disk
     from blklab.linux.journal.journal import Journal
 
-DEFAULT_SCRATCH_FOLDER = Path("/var/tmp")  # noqa: S108 - our files there are in a directory of mode 700
-"""Directory for loop devices' scratch files: on disk, unlike /tmp on many systems."""
-
 
 class ScratchLoop:
     """Our own loop device over our own scratch file: writable, and removed by the journal."""
