@@ -20,20 +20,16 @@ from typing import Any
 from blklab.errors import InterruptedRunError, RequirementError, RestoreError, UsageError, reason_of
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_directory
-from blklab.linux.journal.state import make_private_directory, state_directory
+from blklab.linux.journal.state import SUFFIX, journal_directory, make_private_directory, state_directory
+from blklab.linux.journal.modules import others_with_module
 from blklab.linux.journal.undo import OWN_PREFIXES, UndoResult, identity_of, undo_all
 from blklab.linux.processes.process_groups import start_ticks
 from blklab.linux.processes.signals import shielded
+from blklab.linux.queue.scheduler_modules import is_loaded
 from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
 
-SUFFIX = ".journal"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _RESTORE_ATTEMPTS = 5
-
-
-def journal_directory() -> Path:
-    """The directory of the journals."""
-    return state_directory() / "journal"
 
 
 def boot_id() -> str:
@@ -163,6 +159,16 @@ class Journal:
     def own_filesystem(self, device: Path, uuid: str) -> Entry:
         """Records a file system before it is made on a device; its signature is erased at the end."""
         return self._append({"kind": "filesystem", "path": str(device), "uuid": uuid})
+
+    def own_module(self, module: str) -> Entry | None:
+        """Records a kernel module before it is loaded; at the end it is unloaded unless something uses it.
+
+        Returns:
+            None if the module was loaded before, and not by another run of blklab's.
+        """
+        if is_loaded(module) and not others_with_module(module, self.run_id):
+            return None
+        return self._append({"kind": "module", "module": module, "run": self.run_id})
 
     def loop_entry(self, name: str) -> Entry | None:
         """The latest entry for a loop device."""

@@ -9,6 +9,8 @@ from blklab.errors import RequirementError, reason_of
 
 STATE_VARIABLE = "BLKLAB_STATE_DIR"
 LOCK_VARIABLE = "BLKLAB_LOCK_DIR"
+SUFFIX = ".journal"
+"""Of the names of journals."""
 _DEFAULT_STATE = Path("/var/lib/blklab")
 _DEFAULT_LOCKS = Path("/run/lock/blklab")
 
@@ -17,6 +19,11 @@ def state_directory() -> Path:
     """The directory of journals and records: ``$BLKLAB_STATE_DIR`` or /var/lib/blklab. It need not exist."""
     chosen = os.environ.get(STATE_VARIABLE)
     return Path(chosen).absolute() if chosen else _DEFAULT_STATE
+
+
+def journal_directory() -> Path:
+    """The directory of the journals."""
+    return state_directory() / "journal"
 
 
 def lock_directory() -> Path:
