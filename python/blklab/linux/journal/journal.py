@@ -20,9 +20,10 @@ from typing import Any
 from blklab.errors import InterruptedRunError, RequirementError, RestoreError, UsageError, reason_of
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_directory
-from blklab.linux.journal.state import SUFFIX, journal_directory, make_private_directory, state_directory
 from blklab.linux.journal.modules import others_with_module
+from blklab.linux.journal.state import SUFFIX, journal_directory, make_private_directory, state_directory
 from blklab.linux.journal.undo import OWN_PREFIXES, UndoResult, identity_of, undo_all
+from blklab.linux.journal.unrestored import report_unrestored
 from blklab.linux.processes.process_groups import start_ticks
 from blklab.linux.processes.signals import shielded
 from blklab.linux.queue.scheduler_modules import is_loaded
@@ -67,7 +68,8 @@ class Journal:
 
         Raises:
             RequirementError: if the state directory cannot be written.
-            RestoreError: on exit, if something could not be restored; the journal is then kept.
+            RestoreError: on exit, if something could not be restored, unless such errors are collected
+                (`errors_beside_results`); the journal is then kept.
         """
         journal = _create(run_id, purpose)
         atexit.register(journal._finish_at_exit)
@@ -221,10 +223,13 @@ class Journal:
         outcome = self.restore()
         if outcome.failures:
             self._close()
-            raise RestoreError(
-                "some changes could not be undone: " + "; ".join(outcome.failures),
-                hint=f"`blklab restore` tries again; the journal is {self.path}",
+            report_unrestored(
+                RestoreError(
+                    "some changes could not be undone: " + "; ".join(outcome.failures),
+                    hint=f"`blklab restore` tries again; the journal is {self.path}",
+                )
             )
+            return
         self.path.unlink(missing_ok=True)
         sync_directory(self.path.parent)
         self._close()

@@ -27,7 +27,7 @@ from blklab.linux.journal.file import Entry
 from blklab.linux.journal.modules import undo_module
 from blklab.linux.machine.kernel_files import write_once
 from blklab.linux.processes.process_groups import members_of_group
-from blklab.linux.queue.coupling import moves_queue
+from blklab.linux.queue.coupling import moved_by
 from blklab.linux.queue.snapshot import QueueSnapshot, differences, restore_snapshot
 
 OWN_PREFIXES = (".blklab-", "blklab-")
@@ -93,7 +93,7 @@ def _in_order(pending: list[Entry]) -> list[Entry]:
     causes = [
         place
         for place, entry in enumerate(latest_first)
-        if entry["kind"] == "attribute" and moves_queue(Path(entry["path"]).name)
+        if entry["kind"] == "attribute" and moved_by([Path(entry["path"]).name])
     ]
     after_causes = max(causes, default=-1) + 0.5
 

@@ -35,10 +35,12 @@ def about_option(option: str, options: dict[str, str] | None) -> str:
     """Says whether the kernel was built with an option, as the end of a sentence about what needs it.
 
     Args:
-        option: ``CONFIG_…``, and words after a comma.
+        option: ``CONFIG_…``; after a comma the releases that have it, if current ones do not.
         options: The kernel's; None if unknown.
     """
-    name = option.partition(",")[0]
+    name, _, span = option.partition(", ")
+    if span:
+        return f"kernels {span} have it ({name})"
     if options is None:
         return f"kernels have it with {option}; {_NO_CONFIG}"
     match options.get(name):

@@ -48,8 +48,8 @@ COUPLINGS = (
     Coupling(
         SCHEDULER,
         THROTTLING,
-        "bfq turns writeback throttling off; leaving bfq turns it on again, even while io.cost is on; neither "
-        "if it was set by hand",
+        "bfq turns writeback throttling off; leaving bfq turns it on again, even while io.cost is on; "
+        "neither if it was set by hand",
         "bfq_init_queue, bfq_exit_queue (block/bfq-iosched.c); 6.1 shows the value as if it were on",
     ),
     Coupling(
@@ -99,20 +99,15 @@ def restoring_rank(name: str) -> int:
     return max((1 + restoring_rank(cause) for cause in causes), default=0)
 
 
-def effects_of(cause: str) -> frozenset[str]:
-    """The attributes of the queue that a setting moves."""
-    return frozenset(coupling.effect for coupling in COUPLINGS if coupling.cause == cause)
-
-
-def moves_queue(file_name: str) -> bool:
-    """Whether writing a file of a control group moves attributes of a queue."""
-    return bool(effects_of(file_name))
-
-
-def reset_by_switch(names: Iterable[str]) -> list[str]:
-    """Those of the queue's attributes that the kernel may change when the scheduler is switched."""
-    moved = effects_of(SCHEDULER)
-    return [name for name in names if name in moved]
+def moved_by(causes: Iterable[str]) -> frozenset[str]:
+    """The attributes of the queue that the kernel may change when settings are written, directly or not."""
+    known = frozenset(causes)
+    moved: frozenset[str] = frozenset()
+    while True:
+        more = frozenset(one.effect for one in COUPLINGS if one.cause in known | moved)
+        if more <= moved:
+            return moved
+        moved |= more
 
 
 def _covers(effect: str, name: str) -> bool:

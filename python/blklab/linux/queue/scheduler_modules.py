@@ -47,8 +47,8 @@ def find_scheduler_modules(root: Path = Path("/")) -> SchedulerModules:
     """
     if not (root / "proc/modules").exists():
         return SchedulerModules()
-    folder = root / "lib/modules" / platform.release()
-    found = dict(_ALIAS.findall(text_or_empty(folder / "modules.alias")))
+    folder = _module_folder(root)
+    found = _modules_of_schedulers(root)
     absent = {name: module for name, module in found.items() if not _is_loaded(module, root)}
     if not absent:
         return SchedulerModules()
@@ -56,7 +56,9 @@ def find_scheduler_modules(root: Path = Path("/")) -> SchedulerModules:
     refused: dict[str, str] = {}
     forbidden = _forbidden(root)
     locked_down = "[none]" not in (text_or_empty(root / "sys/kernel/security/lockdown") or "[none]")
-    files = dict(re.findall(r"^(\S*?([^/\s]+?)\.ko\S*):", text_or_empty(folder / "modules.dep"), re.MULTILINE))
+    files = dict(
+        re.findall(r"^(\S*?([^/\s]+?)\.ko\S*):", text_or_empty(folder / "modules.dep"), re.MULTILINE)
+    )
     by_module = {module.replace("-", "_"): path for path, module in files.items()}
     for name, module in absent.items():
         path = folder / by_module.get(module.replace("-", "_"), "missing")
@@ -70,6 +72,11 @@ def find_scheduler_modules(root: Path = Path("/")) -> SchedulerModules:
             refused[name] = f"the kernel is locked down, and the module {module} is not signed"
     loadable = {name: module for name, module in absent.items() if name not in refused}
     return SchedulerModules(loadable, refused)
+
+
+def module_of(scheduler: str, root: Path = Path("/")) -> str | None:
+    """The module that has a scheduler, loaded or not; None if it is part of the kernel, or of none."""
+    return _modules_of_schedulers(root).get(scheduler)
 
 
 def load_module(scheduler: str) -> None:
@@ -116,6 +123,14 @@ def unload_module(module: str) -> str | None:
     if answer.returncode and folder.is_dir():
         return f"the module {module} stays loaded: {' '.join(answer.stderr.split())}"
     return None
+
+
+def _module_folder(root: Path) -> Path:
+    return root / "lib/modules" / platform.release()
+
+
+def _modules_of_schedulers(root: Path) -> dict[str, str]:
+    return dict(_ALIAS.findall(text_or_empty(_module_folder(root) / "modules.alias")))
 
 
 def _is_loaded(module: str, root: Path) -> bool:

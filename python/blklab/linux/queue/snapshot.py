@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from blklab.errors import RestoreError, SchedulerUnavailableError, TunableError, reason_of
-from blklab.linux.disks.disk import Disk
 from blklab.linux.cgroups.cost_control import CostControl
+from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.kernel_files import write_once
 from blklab.linux.queue.attributes import force_throttling, read_attribute
 from blklab.linux.queue.coupling import restoring_rank
@@ -95,7 +95,6 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot, *, held: Collection[str]
     written: list[str] = []
     trouble: dict[str, str] = {}
     stuck: set[str] = set()
-    cost = CostControl()
     for _ in range(_PASSES):
         different = _restorable(disk, wanted, held)
         if not different:
@@ -115,10 +114,7 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot, *, held: Collection[str]
             try:
                 if read_attribute(disk, name) == value:
                     continue  # an earlier write in this pass has set it
-                if name in stubborn and force_throttling(disk, name, value):
-                    pass
-                elif not _renewed(cost, disk, name, value, again=name in stubborn):
-                    write_once(attribute_path(disk, name), value)
+                _write(disk, name, value, again=name in stubborn)
                 stuck.add(name)
             except TunableError as error:
                 trouble[name] = error.message
@@ -147,6 +143,12 @@ def _restorable(
     return {name: values for name, values in found.items() if name not in held}
 
 
-def _renewed(cost: CostControl, disk: Disk, name: str, value: str, *, again: bool) -> bool:
-    """Lets io.cost turn writeback throttling off, once, as it was before: a write would do so by hand."""
-    return not again and cost.held(disk).get(name) == value and cost.renew(disk)
+def _write(disk: Disk, name: str, value: str, *, again: bool) -> None:
+    """Restores one attribute; tries another way if an earlier pass has written it to no effect."""
+    if again and force_throttling(disk, name, value):
+        return
+    cost = CostControl()
+    # io.cost turned writeback throttling off before; a write would do so by hand.
+    if not again and cost.held(disk).get(name) == value and cost.renew(disk):
+        return
+    write_once(attribute_path(disk, name), value)
