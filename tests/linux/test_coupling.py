@@ -89,7 +89,7 @@ def test_a_setting_that_comes_back_late_is_restored_in_another_round(
     entries = [queue_entry(kernel, 1), cost_entry(kernel, 2)]
     kernel.write(kernel.qos, COST_ON)
     tries = iter([False, True])
-    own = undo_module.restore_snapshot
+    own = restore_snapshot
 
     def late(disk: Any, wanted: Any) -> list[str]:
         if next(tries, True):

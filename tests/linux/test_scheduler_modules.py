@@ -15,6 +15,7 @@ from blklab.linux.cgroups import settings as cgroup_settings
 from blklab.linux.journal import journal as journal_module
 from blklab.linux.journal import modules as journal_modules
 from blklab.linux.journal.journal import Journal
+from blklab.linux.journal.recovery import recover
 from blklab.linux.machine.kernel_config import about_option, kernel_options
 from blklab.linux.queue import scheduler_modules, schedulers
 from blklab.linux.queue.scheduler_modules import SchedulerModules, find_scheduler_modules, module_of
@@ -22,7 +23,6 @@ from blklab.linux.queue.scheduler_modules import SchedulerModules, find_schedule
 ALIASES = """# Aliases extracted from modules themselves.
 alias char-major-10-234 btrfs
 alias bfq-iosched bfq
-alias kyber-iosched kyber_iosched
 alias mq-deadline-iosched mq_deadline
 """
 DEPENDENCIES = """kernel/block/bfq.ko.xz:
@@ -203,8 +203,6 @@ def test_the_last_run_that_uses_a_module_unloads_it(state: Path, monkeypatch: py
 
 
 def test_a_killed_run_s_module_is_unloaded_by_recovery(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from blklab.linux.journal.recovery import recover
-
     modules = LoadedModules(monkeypatch)
     modules.loaded.add("bfq")
     dead_journal(state, "run-1", [{"kind": "module", "module": "bfq", "run": "run-1"}])

@@ -1,8 +1,9 @@
 """Schedulers that are modules of the running kernel and not loaded.
 
 The kernel asks for the module ``NAME-iosched`` when a scheduler that it does not have is chosen
-(``elv_iosched_load_module``, block/elevator.c, Linux 6.12). The same aliases in modules.alias say which ones
-there are. No program is run to find out.
+(``elv_iosched_load_module``, block/elevator.c, Linux 6.12; ``elevator_get`` in 6.1). That is an alias of
+``bfq``, and the own name of ``kyber-iosched``: modules.alias and modules.dep say which ones there are. No
+program is run to find out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from blklab.errors import RequirementError, SchedulerUnavailableError
 from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.linux.processes.programs import find_program, run_program
 
-_ALIAS = re.compile(r"alias (\S+)-iosched (\S+)")
+_ALIAS = re.compile(r"^alias (\S+)-iosched (\S+)$", re.MULTILINE)
+_FILE = re.compile(r"^(\S*?([^/\s]+?)\.ko[.a-z0-9]*):", re.MULTILINE)
+_SUFFIX = "_iosched"
 _FORBIDDING = re.compile(r"(?:blacklist|install)\s+(\S+)(?:\s+(\S+))?")
 _NOTHING = {"/bin/false", "/bin/true", "/usr/bin/false", "/usr/bin/true", "false", "true"}
 _FOLDERS = ("etc/modprobe.d", "run/modprobe.d", "usr/local/lib/modprobe.d", "usr/lib/modprobe.d")
@@ -56,12 +59,9 @@ def find_scheduler_modules(root: Path = Path("/")) -> SchedulerModules:
     refused: dict[str, str] = {}
     forbidden = _forbidden(root)
     locked_down = "[none]" not in (text_or_empty(root / "sys/kernel/security/lockdown") or "[none]")
-    files = dict(
-        re.findall(r"^(\S*?([^/\s]+?)\.ko\S*):", text_or_empty(folder / "modules.dep"), re.MULTILINE)
-    )
-    by_module = {module.replace("-", "_"): path for path, module in files.items()}
+    files = _module_files(root)
     for name, module in absent.items():
-        path = folder / by_module.get(module.replace("-", "_"), "missing")
+        path = folder / files.get(module.replace("-", "_"), "missing")
         if obstacle:
             refused[name] = obstacle
         elif module in forbidden:
@@ -130,7 +130,15 @@ def _module_folder(root: Path) -> Path:
 
 
 def _modules_of_schedulers(root: Path) -> dict[str, str]:
-    return dict(_ALIAS.findall(text_or_empty(_module_folder(root) / "modules.alias")))
+    named = [module for module in _module_files(root) if module.endswith(_SUFFIX)]
+    aliases = _ALIAS.findall(text_or_empty(_module_folder(root) / "modules.alias"))
+    return {module.removesuffix(_SUFFIX): module for module in named} | dict(aliases)
+
+
+def _module_files(root: Path) -> dict[str, str]:
+    """Module -> its file below the folder of the kernel's modules."""
+    text = text_or_empty(_module_folder(root) / "modules.dep")
+    return {module.replace("-", "_"): path for path, module in _FILE.findall(text)}
 
 
 def _is_loaded(module: str, root: Path) -> bool:
