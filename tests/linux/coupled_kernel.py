@@ -52,7 +52,7 @@ class CoupledKernel:
         self.qos.write_text("8:0 enable=0 ctrl=auto\n")
 
     def write(self, path: Path, value: str) -> None:
-        """What write(2) does."""
+        """Imitates write(2)."""
         self.writes.append(f"{path.name}={value}")
         value = value.strip()
         match path.name:

@@ -69,7 +69,7 @@ from blklab.records.locations import run_files_folder
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
 from blklab.spec.changes import GroupChange, PriorityChange
-from blklab.spec.group_settings import group_settings
+from blklab.spec.group_settings import cost_is_enabled, group_settings
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
@@ -464,6 +464,8 @@ class HostSession:
             wanted = wanted_settings(hierarchy.version, settings, loads, self._leaves)
             lines += groups.commands(names, wanted)
         lines += self._settings.commands(choice, self._target.schedulers)
+        if cost_is_enabled(choice.groups_over(self._options.cgroups)):
+            lines += self._settings.renewal_commands()
         if workload.command is None:
             lines += page_cache.commands()
         folder = self._work_folder or self._planned_work_folder()

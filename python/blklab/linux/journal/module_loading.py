@@ -19,7 +19,7 @@ _CONTROLLERS = {1: "blkio.", 2: "io."}
 def load_modules(schedulers: Iterable[str], attributes: Iterable[str], journal: Journal) -> list[str]:
     """Loads the modules of schedulers that are not loaded; the journal unloads them at the end.
 
-    Modules that another run of blklab has loaded are recorded too: whoever ends last unloads them.
+    Modules that another run of blklab has loaded are recorded too: the run that ends last unloads them.
 
     Args:
         schedulers: Schedulers that will be chosen.

@@ -14,7 +14,7 @@ _collectors: list[list[RestoreError]] = []
 def errors_beside_results() -> Iterator[list[RestoreError]]:
     """Collects the errors of journals that end meanwhile; without it each raises its own.
 
-    Whoever collects them must report them: settings of this machine are not as before.
+    The caller must report them: settings of this machine are not as before.
     """
     found: list[RestoreError] = []
     _collectors.append(found)

@@ -1,6 +1,6 @@
 """Settings that the kernel couples: writing one changes or resets another.
 
-Whoever restores settings writes causes before effects, and reads the effects again afterwards: the kernel may
+Restoring writes causes before effects, and reads the effects again afterwards: the kernel may
 have put them right, and writing them is not the same. `wbt_lat_usec` is an example. The kernel keeps for each
 disk whether writeback throttling was switched by default or by hand (``enable_state``, block/blk-wbt.c), and
 any write that changes the value makes it "by hand", ``-1`` included; bfq and io.cost leave it alone from then
@@ -32,7 +32,7 @@ class Coupling:
     effect: str
     """The attribute of the queue that the kernel changes; `TUNABLE_PREFIX` for all tunables."""
     rule: str
-    """What the kernel does."""
+    """The change, with its exceptions."""
     source: str
     """The functions that do it."""
 

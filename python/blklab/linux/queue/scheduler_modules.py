@@ -43,7 +43,7 @@ class SchedulerModules:
 
 
 def find_scheduler_modules(root: Path = Path("/")) -> SchedulerModules:
-    """Finds the modules of schedulers that are not loaded; nothing where the kernel takes no modules.
+    """Finds the modules of schedulers that are not loaded. A kernel without modules has none.
 
     Args:
         root: The root of the file system.

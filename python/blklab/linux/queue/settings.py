@@ -151,6 +151,10 @@ class QueueSettings:
             ]
         return lines
 
+    def renewal_commands(self) -> list[str]:
+        """Writes that follow a switch under io.cost, so that throttling is off, as shell commands."""
+        return [line for leaf in self._leaves for line in self._cost.commands(leaf)]
+
     def _set(self, choice: SchedulerChoice) -> None:
         for leaf in self._leaves:
             self._initialise(leaf, choice.name)
