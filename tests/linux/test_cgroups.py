@@ -390,7 +390,9 @@ def test_io_cost_of_a_disk_is_set_recorded_and_taken_back(
     applied = load_record(identity)
     assert applied is not None
     assert applied.former_groups == tuple(undo) == ((qos, "254:0 enable=0 ctrl=auto"),)
-    cost.restore_cost(applied.former_groups)
+    assert cost.put_back(applied.former_groups, cast("Journal", TreeJournal())) == [
+        f"{qos}: 254:0 enable=0 ctrl=auto"
+    ]
     assert "enable=0" in qos.read_text()
 
 

@@ -26,7 +26,7 @@ from blklab.linux.journal.state import state_directory
 from blklab.linux.load.fio import find_fio
 from blklab.linux.load.hdparm import find_hdparm
 from blklab.linux.machine.requirements import require_linux, require_root
-from blklab.linux.queue.schedulers import available_schedulers
+from blklab.linux.queue.schedulers import offered_schedulers
 from blklab.linux.queue.snapshot import snapshot
 from blklab.linux.scratch.directory import ScratchDirectory
 from blklab.linux.scratch.loop import ScratchLoop
@@ -229,14 +229,14 @@ def _disks_under(folder: Path) -> list[Disk]:
 
 
 def _describe_disk(leaf: Disk) -> DiskDescription:
-    active, offered = available_schedulers(leaf)
+    offer = offered_schedulers(leaf)
     return DiskDescription(
         name=leaf.name,
         model=leaf.model,
         size_bytes=leaf.size_bytes,
         rotational=leaf.rotational,
-        scheduler=active,
-        schedulers=offered,
+        scheduler=offer.active,
+        schedulers=offer.names,
         queue=snapshot(leaf).attributes,
         identity=leaf.digest,
     )
@@ -311,7 +311,8 @@ def _describe_planned_loop(target: LoopTarget) -> TargetDescription:
     offered: list[str] = []
     for folder in [*sorted(_SYS_BLOCK.glob("loop*")), *sorted(_SYS_BLOCK.glob("*"))]:
         with suppress(DeviceVanishedError):  # another program may remove its loop device just now
-            active, offered = available_schedulers(read_disk(folder.resolve()))
+            offer = offered_schedulers(read_disk(folder.resolve()))
+            active, offered = offer.active, offer.names
         if offered:
             break
     return TargetDescription(

@@ -33,6 +33,7 @@ from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.journal.journal import Journal
+from blklab.linux.journal.module_loading import attributes_of_modules, load_modules, module_commands
 from blklab.linux.load.fio import (
     JOB_FILE,
     Fio,
@@ -69,6 +70,7 @@ from blklab.records.locations import run_files_folder
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
 from blklab.spec.changes import GroupChange, PriorityChange
+from blklab.spec.group_settings import cost_is_enabled, group_settings
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
@@ -196,6 +198,7 @@ class HostSession:
         """Switches to the scheduler briefly, reads its tunables and the queue's, and restores the queues."""
         if self._journal_or_none is None:
             return None
+        load_modules([choice.name], (), self._journal)
         try:
             settings = self._settings.apply(choice.model_copy(update={"tunables": {}}))
         finally:
@@ -203,8 +206,8 @@ class HostSession:
         return settings_of_disk(settings, self._leaves[0].name)
 
     def group_attributes(self) -> frozenset[str]:
-        """Those of the mounted hierarchy with the I/O controller."""
-        return offered_attributes(find_hierarchy())
+        """Those of the mounted hierarchy with the I/O controller, with those of modules not yet loaded."""
+        return offered_attributes(find_hierarchy()) | attributes_of_modules(find_hierarchy().version)
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Tries every job file, control group, scheduler and setting once, and restores the queues."""
@@ -223,6 +226,8 @@ class HostSession:
                 continue
             text = self._job_file(workload, seed=0)
             check_job_file(self._fio, workload, text, self._run_folder.ready())
+        # Before the groups: bfq's module brings files of theirs.
+        load_modules((choice.name for choice in choices), self._wanted_attributes(choices), self._journal)
         self._create_groups([*_job_files(workloads), *loads_beside(workloads)], choices)
         try:
             self._settings.learn(choices)
@@ -233,9 +238,10 @@ class HostSession:
                     self._changes(choice).try_all()
                     self._restore_queues()
         finally:
-            self._restore_queues()
+            # In this order: io.cost holds settings of the queue while it is on.
             if self._choice_settings is not None:
                 self._choice_settings.undo()
+            self._restore_queues()
         loads = [*_job_files(workloads), *loads_beside(workloads)]
         warnings += self._settings.notes()
         return [*notes_on(loads), *numa_warnings(loads), *self._warnings(choices, loads), *warnings]
@@ -252,8 +258,18 @@ class HostSession:
             check_jobs(self._options.changes, workload)
 
     def _restore_queues(self) -> None:
+        """Restores the queues; what io.cost holds while it is on, the journal restores at the end."""
         for leaf in self._leaves:
-            restore_snapshot(leaf, self._journal.protect_queue(leaf))
+            wanted = self._journal.protect_queue(leaf)
+            restore_snapshot(leaf, wanted, held=self._settings.held(leaf))
+
+    def _wanted_attributes(self, choices: Sequence[SchedulerChoice]) -> set[str]:
+        """The attributes of control groups that the conditions, their changes or choices bring."""
+        return {
+            *(attribute for group in self._options.cgroups.values() for attribute in group),
+            *(one.attribute for one in self._options.changes if isinstance(one, GroupChange)),
+            *(place.attribute for choice in choices for place in group_settings(choice.of_groups)),
+        }
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
         """Lays out the test files, preconditions them once if requested, and sets commands up."""
@@ -441,7 +457,8 @@ class HostSession:
         if choice.name not in self._target.schedulers:
             raise unavailable_scheduler(self._target.target, choice.name, self._target.schedulers)
         loads = self._fio_loads([workload])
-        lines = self._space.commands(loads)
+        lines = module_commands([choice.name], self._wanted_attributes([choice]))
+        lines += self._space.commands(loads)
         names = group_names(self._options.cgroups, loads)
         if names or self._options.cgroups or choice.of_groups:
             hierarchy = find_hierarchy()
@@ -450,6 +467,8 @@ class HostSession:
             wanted = wanted_settings(hierarchy.version, settings, loads, self._leaves)
             lines += groups.commands(names, wanted)
         lines += self._settings.commands(choice, self._target.schedulers)
+        if cost_is_enabled(choice.groups_over(self._options.cgroups)):
+            lines += self._settings.renewal_commands()
         if workload.command is None:
             lines += page_cache.commands()
         folder = self._run_folder.path

@@ -13,6 +13,7 @@ import click
 import blklab
 from blklab.cli import output
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpaceError
+from blklab.linux.journal.unrestored import errors_beside_results
 from blklab.linux.processes.signals import signals_as_exceptions
 
 _COMMANDS = {
@@ -119,7 +120,18 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Runs the command line and gives its exit code."""
+    """Runs the command line and gives its exit code.
+
+    Settings that could not be restored are an error of their own, after the command's result or error.
+    """
+    with errors_beside_results() as unrestored:
+        code = _run(arguments)
+    for error in unrestored:
+        code = _report(error)
+    return code
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         with signals_as_exceptions():
             result = command_line.main(args=arguments, prog_name="blklab", standalone_mode=False)

@@ -19,7 +19,8 @@ from blklab.linux.disks.disk import Disk, Roots
 from blklab.linux.disks.mounts import Mount, read_mounts
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.disks.stack import all_disks, leaves_of
-from blklab.linux.queue.schedulers import available_schedulers
+from blklab.linux.queue.scheduler_modules import find_scheduler_modules
+from blklab.linux.queue.schedulers import mark_module, offered_schedulers
 from blklab.quantities.units import format_bytes
 from blklab.spec.profiles import calibrated_profiles, device_kinds, shipped_profiles
 
@@ -80,6 +81,8 @@ def _disk_entry(disk: Disk) -> dict[str, Any]:
         "rotational": disk.rotational,
         "scheduler": None,
         "schedulers": [],
+        "modules": [],
+        "refused_modules": {},
         "mount_points": _mount_points(disk),
         "readable": False,
         "reads": "",
@@ -88,9 +91,14 @@ def _disk_entry(disk: Disk) -> dict[str, Any]:
     }
     try:
         leaves = leaves_of(disk)
-        offers = [available_schedulers(leaf) for leaf in leaves]
-        entry["scheduler"] = offers[0][0]
-        entry["schedulers"] = [name for name in offers[0][1] if all(name in offered for _, offered in offers)]
+        modules = find_scheduler_modules()
+        offers = [offered_schedulers(leaf, modules) for leaf in leaves]
+        entry["scheduler"] = offers[0].active
+        entry["schedulers"] = [
+            name for name in offers[0].names if all(name in offer.names for offer in offers)
+        ]
+        entry["modules"] = [name for name in entry["schedulers"] if name in offers[0].modules.loadable]
+        entry["refused_modules"] = offers[0].modules.refused
         entry["readable"] = True
     except BlklabError as error:
         entry["reads"] = error.message
@@ -103,6 +111,13 @@ def _disk_entry(disk: Disk) -> dict[str, Any]:
     entry["writable"] = not reasons
     entry["writes"] = "; ".join(reasons)
     return entry
+
+
+def _marked(disk: dict[str, Any], name: str) -> str:
+    """A scheduler as the kernel writes it if it is active, and as a module if it is not loaded."""
+    if name == disk["scheduler"]:
+        return f"[{name}]"
+    return mark_module(name) if name in disk["modules"] else name
 
 
 def _mount_points(disk: Disk) -> list[str]:
@@ -133,12 +148,14 @@ def _print(document: dict[str, Any]) -> None:
         kind = {True: "rotational", False: "flash", None: ""}[disk["rotational"]]
         facts = [disk["model"], format_bytes(disk["size_bytes"]), kind]
         console.print(Text.assemble((disk["device"], "bold"), "  ", ", ".join(filter(None, facts))))
-        schedulers = (f"[{name}]" if name == disk["scheduler"] else name for name in disk["schedulers"])
+        schedulers = (_marked(disk, name) for name in disk["schedulers"])
+        refused = (f"{name}: {reason}" for name, reason in disk["refused_modules"].items())
         table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
         table.add_column()
         table.add_column(overflow="fold")
         for subject, text in (
             ("schedulers", " ".join(schedulers)),
+            ("not offered", "; ".join(refused)),
             ("mounted on", ", ".join(disk["mount_points"])),
             ("reads", "yes" if disk["readable"] else f"no: {disk['reads']}"),
             ("raw writes", "with --allow-writes" if disk["writable"] else f"no: {disk['writes']}"),

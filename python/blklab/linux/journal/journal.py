@@ -22,21 +22,18 @@ from blklab.linux.directories.held_directory import HeldDirectory, open_parent
 from blklab.linux.disks.disk import Disk
 from blklab.linux.disks.loop import BackingFile
 from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_directory
-from blklab.linux.journal.state import make_private_directory, state_directory
+from blklab.linux.journal.modules import others_with_module
+from blklab.linux.journal.state import SUFFIX, journal_directory, make_private_directory, state_directory
 from blklab.linux.journal.undo import UndoResult, identity_of, undo_all
 from blklab.linux.journal.undo_places import HELD, OWN_PREFIXES
+from blklab.linux.journal.unrestored import report_unrestored
 from blklab.linux.processes.process_groups import start_ticks
 from blklab.linux.processes.signals import shielded
+from blklab.linux.queue.scheduler_modules import is_loaded
 from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
 
-SUFFIX = ".journal"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _RESTORE_ATTEMPTS = 5
-
-
-def journal_directory() -> Path:
-    """The directory of the journals."""
-    return state_directory() / "journal"
 
 
 def boot_id() -> str:
@@ -76,7 +73,8 @@ class Journal:
 
         Raises:
             RequirementError: if the state directory cannot be written.
-            RestoreError: on exit, if something could not be restored; the journal is then kept.
+            RestoreError: on exit, if something could not be restored, unless such errors are collected
+                (`errors_beside_results`); the journal is then kept.
         """
         journal = _create(run_id, purpose)
         atexit.register(journal._finish_at_exit)
@@ -190,6 +188,16 @@ class Journal:
         """Records a file system before it is made on a device; its signature is erased at the end."""
         return self._append({"kind": "filesystem", "path": str(device), "uuid": uuid})
 
+    def own_module(self, module: str) -> Entry | None:
+        """Records a kernel module before it is loaded; at the end it is unloaded unless something uses it.
+
+        Returns:
+            None if the module was loaded before, and not by another run of blklab's.
+        """
+        if is_loaded(module) and not others_with_module(module, self.run_id):
+            return None
+        return self._append({"kind": "module", "module": module, "run": self.run_id})
+
     def loop_entry(self, name: str) -> Entry | None:
         """The latest entry for a loop device."""
         return next(
@@ -245,10 +253,13 @@ class Journal:
         outcome = self.restore()
         if outcome.failures:
             self._close()
-            raise RestoreError(
-                "some changes could not be undone: " + "; ".join(outcome.failures),
-                hint=f"`blklab restore` tries again; the journal is {self.path}",
+            report_unrestored(
+                RestoreError(
+                    "some changes could not be undone: " + "; ".join(outcome.failures),
+                    hint=f"`blklab restore` tries again; the journal is {self.path}",
+                )
             )
+            return
         self.path.unlink(missing_ok=True)
         sync_directory(self.path.parent)
         self._close()

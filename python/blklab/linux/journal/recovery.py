@@ -12,8 +12,9 @@ from pathlib import Path
 from blklab.errors import BlklabError, JournalError, RequirementError, RestoreError
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import Entry, JournalContent, read_journal_file
-from blklab.linux.journal.journal import SUFFIX, boot_id
+from blklab.linux.journal.journal import boot_id
 from blklab.linux.journal.locks import disk_locks
+from blklab.linux.journal.state import SUFFIX
 from blklab.linux.journal.undo import describe_pending, find_again, undo_all
 
 

@@ -10,6 +10,8 @@ from blklab.linux.directories.trusted_path import untrusted_component
 
 STATE_VARIABLE = "BLKLAB_STATE_DIR"
 LOCK_VARIABLE = "BLKLAB_LOCK_DIR"
+SUFFIX = ".journal"
+"""Of the names of journals."""
 _DEFAULT_STATE = Path("/var/lib/blklab")
 _DEFAULT_LOCKS = Path("/run/blklab/locks")
 """Only root may make it, unlike a directory in /run/lock."""
@@ -21,6 +23,11 @@ def state_directory() -> Path:
     """The directory of journals and records: ``$BLKLAB_STATE_DIR`` or /var/lib/blklab. It need not exist."""
     chosen = os.environ.get(STATE_VARIABLE)
     return Path(chosen).absolute() if chosen else _DEFAULT_STATE
+
+
+def journal_directory() -> Path:
+    """The directory of the journals."""
+    return state_directory() / "journal"
 
 
 def lock_directory() -> Path:
