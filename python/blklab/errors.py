@@ -228,12 +228,17 @@ class KernelCacheError(DataError):
     """A guest kernel in the cache is damaged or of another version."""
 
 
-class InterruptedRunError(BlklabError):
+class InterruptedRunError(BaseException):
     """A signal ended the run; its measurements are kept.
 
-    The exit code is 128 plus the signal's number, as shells expect.
+    It is no `Exception`, as KeyboardInterrupt is none: nothing that handles errors may take it for one, note it
+    and go on. The exit code is 128 plus the signal's number, as shells expect.
     """
 
     def __init__(self, signal_number: int, message: str) -> None:
-        super().__init__(message)
+        super().__init__(signal_number, message)
         self.signal_number = signal_number
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message

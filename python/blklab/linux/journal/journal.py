@@ -10,6 +10,7 @@ import atexit
 import fcntl
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_d
 from blklab.linux.journal.state import make_private_directory, state_directory
 from blklab.linux.journal.undo import OWN_PREFIXES, UndoResult, identity_of, undo_all
 from blklab.linux.processes.process_groups import start_ticks
-from blklab.linux.processes.signals import shielded
+from blklab.linux.processes.signals import ENDING_SIGNALS, shielded
 from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
 
 SUFFIX = ".journal"
@@ -230,6 +231,8 @@ class Journal:
 
     def _finish_at_exit(self) -> None:
         """Covers an exception between two of our own statements, before any `finally` was active."""
+        for number in ENDING_SIGNALS:  # the process ends anyway, and must not do so half-way
+            signal.signal(number, signal.SIG_IGN)
         try:
             self.finish()
         except RestoreError as error:
