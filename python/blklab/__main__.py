@@ -1,7 +1,7 @@
 """The program `blklab`, and `python -m blklab`.
 
-The command line takes a moment to load. A signal meanwhile ends the program with the exit code of a signal, and
-without a traceback: nothing has been changed yet. `blklab.cli.run` then installs handlers of its own.
+The command line takes a moment to load. A signal meanwhile ends the program with the exit code of a signal
+and without a traceback: nothing has been changed yet. `blklab.cli.run` then installs handlers of its own.
 """
 
 import os

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from blklab.errors import InterruptedRunError, RunFailedError
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BEFORE_ANOTHER_ATTEMPT_S = 0.002
+STUCK_AFTER_S = 10.0
+"""Time after which another signal interrupts the cleanup that the first one began, if nothing shields it."""
 
 
 class _State:
@@ -28,6 +30,7 @@ class _State:
     pending: int | None = None
     raised: int | None = None
     """The signal that has been raised as an exception."""
+    raised_at_s = 0.0
 
 
 def _interruption(number: int) -> InterruptedRunError:
@@ -36,12 +39,18 @@ def _interruption(number: int) -> InterruptedRunError:
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
     del frame
-    if _State.raised is not None:
-        return  # a second Ctrl-C must not interrupt the restore that the first one began
+    # A second Ctrl-C must not interrupt the cleanup that the first one began, unless that waits for ever, as it
+    # may for a lock that the first one left locked.
+    if _State.raised is not None and time.monotonic() - _State.raised_at_s < STUCK_AFTER_S:
+        return
     if _State.shield_depth:
         _State.pending = _State.pending or number
         return
-    _State.raised = number
+    _raise(number)
+
+
+def _raise(number: int) -> NoReturn:
+    _State.raised, _State.raised_at_s = number, time.monotonic()
     raise _interruption(number)
 
 
@@ -57,9 +66,9 @@ def interrupted() -> bool:
 def signals_as_exceptions() -> Iterator[None]:
     """Makes the first SIGINT, SIGTERM or SIGHUP raise `InterruptedRunError` in the main thread.
 
-    Later signals are ignored, so that the cleanup that the exception starts (above all the restore)
-    completes. A signal that was ignored before (as under ``nohup``) stays ignored. Outside the main thread
-    this has no effect, because Python delivers signals only to the main thread.
+    Later signals are ignored for `STUCK_AFTER_S`, so that the cleanup that the exception starts completes (above
+    all the restore, which is shielded). A signal that was ignored before (as under ``nohup``) stays ignored.
+    Outside the main thread this has no effect, because Python delivers signals only to the main thread.
 
     Compiled code may call Python, get the exception from there and raise one of its own (pydantic's
     serialisers do). So whatever exception leaves this context after a signal becomes an
@@ -139,5 +148,4 @@ def shielded() -> Iterator[None]:
     _State.shield_depth -= 1
     if not _State.shield_depth and _State.pending is not None:
         number, _State.pending = _State.pending, None
-        _State.raised = number
-        raise _interruption(number)
+        _raise(number)
