@@ -49,7 +49,7 @@ def test_a_comparison(tmp_path: Path, seed: int, times: int) -> None:
 @pytest.mark.parametrize("times", [40, _OFTEN])
 def test_a_scheduler_that_is_set(make_loop: LoopMaker, state: Path, seed: int, times: int) -> None:
     disk = make_loop(16)
-    arguments = ["apply", "bfq:slice_idle=0", "--device", disk.dev_path, "--now-only"]
+    arguments = ["apply", "bfq:slice_idle=0", "--device", str(disk.dev_path), "--now-only"]
     _assert_interrupted(_interrupted(seed, times, *arguments))
     assert not list(state.glob("journal/*.journal"))
     assert "[bfq]" in (disk.sys_path / "queue" / "scheduler").read_text(), "it was set before the rounds"

@@ -20,6 +20,7 @@ from typing import Any
 
 from blklab.errors import InterruptedRunError, RequirementError, RestoreError, UsageError, reason_of
 from blklab.linux.disks.disk import Disk
+from blklab.linux.journal.awaited import place_of, require_mounted
 from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_directory
 from blklab.linux.journal.state import make_private_directory, state_directory
 from blklab.linux.journal.undo import OWN_PREFIXES, UndoResult, identity_of, undo_all
@@ -71,7 +72,7 @@ class Journal:
             purpose: A note for the user who finds the file later.
 
         Raises:
-            RequirementError: if the state directory cannot be written.
+            RequirementError: if the state directory cannot be written, or its file system is not mounted.
             RestoreError: on exit, if something could not be restored; the journal is then kept.
         """
         journal = _create(run_id, purpose)
@@ -241,7 +242,7 @@ class Journal:
     def _append(self, entry: dict[str, Any]) -> Entry:
         if not self._open:
             raise RuntimeError("the journal is closed")
-        complete: Entry = {"number": len(self._entries) + 1, **entry}
+        complete: Entry = {"number": len(self._entries) + 1, **entry, **place_of(entry)}
         line, checksum = encode_line(complete, self._checksum)
         # A signal between the write and the assignment would break the chain of checksums.
         with shielded():
@@ -263,6 +264,7 @@ class Journal:
 def _create(run_id: str, purpose: str) -> Journal:
     if _RUN_ID.fullmatch(run_id) is None:
         raise UsageError(f"{run_id!r} cannot be the name of a run")
+    require_mounted(state_directory())
     make_private_directory(state_directory())
     folder = make_private_directory(journal_directory())
     path = folder / f"{run_id}{SUFFIX}"

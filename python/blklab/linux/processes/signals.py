@@ -39,8 +39,8 @@ def _interruption(number: int) -> InterruptedRunError:
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
     del frame
-    # A second Ctrl-C must not interrupt the cleanup that the first one began, unless that waits for ever, as it
-    # may for a lock that the first one left locked.
+    # A second Ctrl-C must not interrupt the cleanup that the first one began, unless that waits for ever, as
+    # it may for a lock that the first one left locked.
     if _State.raised is not None and time.monotonic() - _State.raised_at_s < STUCK_AFTER_S:
         return
     if _State.shield_depth:
@@ -66,9 +66,10 @@ def interrupted() -> bool:
 def signals_as_exceptions() -> Iterator[None]:
     """Makes the first SIGINT, SIGTERM or SIGHUP raise `InterruptedRunError` in the main thread.
 
-    Later signals are ignored for `STUCK_AFTER_S`, so that the cleanup that the exception starts completes (above
-    all the restore, which is shielded). A signal that was ignored before (as under ``nohup``) stays ignored.
-    Outside the main thread this has no effect, because Python delivers signals only to the main thread.
+    Later signals are ignored for `STUCK_AFTER_S`, so that the cleanup that the exception starts completes
+    (above all the restore, which is shielded). A signal that was ignored before (as under ``nohup``) stays
+    ignored. Outside the main thread this has no effect, because Python delivers signals only to the main
+    thread.
 
     Compiled code may call Python, get the exception from there and raise one of its own (pydantic's
     serialisers do). So whatever exception leaves this context after a signal becomes an
