@@ -141,7 +141,7 @@ def _run(arguments: list[str] | None) -> int:
         with contextlib.suppress(OSError):
             output.drop_output()
         return ExitCode.OK
-    except (BlklabError, click.ClickException) as error:
+    except (BlklabError, InterruptedRunError, click.ClickException) as error:
         return _report(error)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _FULL:
@@ -159,11 +159,11 @@ def _run(arguments: list[str] | None) -> int:
     return result if isinstance(result, int) else ExitCode.OK
 
 
-def _report(error: BlklabError | click.ClickException) -> int:
+def _report(error: BlklabError | InterruptedRunError | click.ClickException) -> int:
     """Prints an expected error and gives its exit code."""
     match error:
         case InterruptedRunError():
-            output.print_error(error.message, error.hint)
+            output.print_error(error.message, None)
             return 128 + error.signal_number
         case BlklabError():
             output.print_error(error.message, error.hint)

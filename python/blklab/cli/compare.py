@@ -26,7 +26,7 @@ from blklab.cli.options import (
 )
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
-from blklab.errors import BlklabError, ExitCode, SpecError, UsageError
+from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpecError, UsageError
 from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
 from blklab.execution.pipeline import check_workers, compare, planned_commands
 from blklab.quantities.units import format_duration
@@ -121,7 +121,7 @@ def command(
             try:
                 with ProgressDisplay(quiet=quiet) as display:
                     record = compare(spec, store, display, resumed=resumed, workers=workers)
-            except BlklabError as error:
+            except (BlklabError, InterruptedRunError) as error:
                 say_what_is_kept(store, display.run_id, error)
                 raise
             document = compare_document(record, analyse(record))

@@ -11,7 +11,7 @@ from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.options import TopicCommand, cluster_option, experiment_options, json_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
-from blklab.errors import BlklabError
+from blklab.errors import BlklabError, InterruptedRunError
 from blklab.execution.tuning.document import TuneDocument
 from blklab.execution.tuning.page import tune_html
 from blklab.execution.tuning.text import finalist_rows, headline, sentences
@@ -97,7 +97,7 @@ def command(
         try:
             with _Display(quiet=quiet) as display:
                 document = TuneDocument.of(tune(request, store, display, workers=workers))
-        except BlklabError as error:
+        except (BlklabError, InterruptedRunError) as error:
             say_what_is_kept(store, display.run_id, error)
             raise
     if json_file is not None:

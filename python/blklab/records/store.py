@@ -7,6 +7,7 @@ run, written as soon as the run ends, so that an interruption loses no finished 
 from __future__ import annotations
 
 import datetime
+import logging
 import platform
 import secrets
 import sqlite3
@@ -27,6 +28,9 @@ from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.locations import default_store_url
 from blklab.records.samples import MachineDescription, RunSample, TargetDescription
 from blklab.spec.experiment import ExperimentSpec
+
+# SQLAlchemy logs with its traceback what it also raises; without a handler Python would print that.
+logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
 
 FORMAT = 1
 """Number of the tables' layout; a store with another number is refused."""

@@ -10,6 +10,7 @@ import atexit
 import fcntl
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from blklab.errors import InterruptedRunError, RequirementError, RestoreError, U
 from blklab.linux.directories.held_directory import HeldDirectory, open_parent
 from blklab.linux.disks.disk import Disk
 from blklab.linux.disks.loop import BackingFile
+from blklab.linux.journal.awaited import place_of, require_mounted
 from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_directory
 from blklab.linux.journal.modules import others_with_module
 from blklab.linux.journal.state import SUFFIX, journal_directory, make_private_directory, state_directory
@@ -28,7 +30,7 @@ from blklab.linux.journal.undo import UndoResult, identity_of, undo_all
 from blklab.linux.journal.undo_places import HELD, OWN_PREFIXES
 from blklab.linux.journal.unrestored import report_unrestored
 from blklab.linux.processes.process_groups import start_ticks
-from blklab.linux.processes.signals import shielded
+from blklab.linux.processes.signals import ENDING_SIGNALS, shielded
 from blklab.linux.queue.scheduler_modules import is_loaded
 from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
 
@@ -72,7 +74,7 @@ class Journal:
             purpose: A note for the user who finds the file later.
 
         Raises:
-            RequirementError: if the state directory cannot be written.
+            RequirementError: if the state directory cannot be written, or its file system is not mounted.
             RestoreError: on exit, if something could not be restored, unless such errors are collected
                 (`errors_beside_results`); the journal is then kept.
         """
@@ -273,6 +275,8 @@ class Journal:
 
     def _finish_at_exit(self) -> None:
         """Covers an exception between two of our own statements, before any `finally` was active."""
+        for number in ENDING_SIGNALS:  # the process ends anyway, and must not do so half-way
+            signal.signal(number, signal.SIG_IGN)
         try:
             self.finish()
         except RestoreError as error:
@@ -281,7 +285,7 @@ class Journal:
     def _append(self, entry: dict[str, Any]) -> Entry:
         if not self._open:
             raise RuntimeError("the journal is closed")
-        complete: Entry = {"number": len(self._entries) + 1, **entry}
+        complete: Entry = {"number": len(self._entries) + 1, **entry, **place_of(entry)}
         line, checksum = encode_line(complete, self._checksum)
         # A signal between the write and the assignment would break the chain of checksums.
         with shielded():
@@ -311,6 +315,7 @@ def _refuse_existing(parent: int, path: Path) -> None:
 def _create(run_id: str, purpose: str) -> Journal:
     if _RUN_ID.fullmatch(run_id) is None:
         raise UsageError(f"{run_id!r} cannot be the name of a run")
+    require_mounted(state_directory())
     make_private_directory(state_directory())
     folder = make_private_directory(journal_directory())
     path = folder / f"{run_id}{SUFFIX}"
