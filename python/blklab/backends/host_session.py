@@ -64,8 +64,8 @@ from blklab.linux.scratch.precondition import (
     precondition_job,
 )
 from blklab.linux.scratch.space import Announce, ScratchSpace
-from blklab.records.locations import run_files_folder
 from blklab.records.machine_events import MachineEvents
+from blklab.records.run_files import run_files_folder
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
 from blklab.spec.changes import GroupChange, PriorityChange
 from blklab.spec.plan import Cell

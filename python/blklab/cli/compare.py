@@ -31,7 +31,7 @@ from blklab.execution.nearest_model import answer_of_nearest_model, nearest_mode
 from blklab.execution.pipeline import check_workers, compare, planned_commands
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.locations import default_report_folder
+from blklab.records.run_files import default_report_file
 from blklab.records.store import Store
 from blklab.report.documents.comparison import COMPARE_SCHEMA, CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
@@ -227,7 +227,7 @@ def _deliver(
     ask_model: bool | None,
 ) -> None:
     """Writes the HTML report and prints the one for people, each if wanted."""
-    destination = html_file or str(default_report_folder() / f"{record.run_id}.html")
+    destination = html_file or str(default_report_file(record.run_id))
     if html_file and several:
         path = Path(html_file)
         destination = str(path.with_name(f"{path.stem}-{record.run_id}{path.suffix}"))

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from blklab.errors import SpecError, UsageError
-from blklab.quantities.units import exact_duration, parse_duration_ns
+from blklab.quantities.units import MOST_NS, exact_duration, parse_duration_ns
 from blklab.spec.group_settings import group_settings
 from blklab.spec.schedulers import OF_QUEUE, check_scheduler_name, check_settings, parse_scheduler_choice
 from blklab.spec.setting_values import check_group_value, check_queue_values
@@ -45,7 +45,7 @@ _IONICE = re.compile(r"(rt|be|idle)(?:/([0-7]))?")
 class _Change(BaseModel, ABC):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    at_ns: int = Field(gt=0)
+    at_ns: int = Field(gt=0, le=MOST_NS)
     """From the start of the load."""
 
     @property

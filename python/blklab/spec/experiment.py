@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from blklab.quantities.units import MOST_NS
 from blklab.spec.budget import BUDGET, DEFAULT_BUDGET_BLOCKS, MAX_BLOCKS
 from blklab.spec.changes import Change
 from blklab.spec.command_options import CommandOptions
@@ -65,7 +66,7 @@ class Conditions(BaseModel):
 
     runtime_ns: Annotated[
         int | None,
-        Field(gt=0),
+        Field(gt=0, le=MOST_NS),
         Option(
             DURATION,
             "Length of each run of a time-based workload, such as 3s.",
@@ -283,7 +284,7 @@ class ExperimentSpec(Conditions, CommandOptions):
     """None if the samples or the budget decide."""
     budget_ns: Annotated[
         int | None,
-        Field(gt=0),
+        Field(gt=0, le=MOST_NS),
         Option(
             BUDGET,
             "Most time or blocks to spend, such as 5m or 30blocks; blocks are added until every question is "

@@ -83,10 +83,7 @@ def assignments(choice: SchedulerChoice) -> list[str]:
     of_disk = only_group_settings(choice.for_disk.of_groups).get(ROOT_GROUP, {})
     return [
         *(f"ATTR{{queue/{name}}}={assigned(value)}" for name, value in values.items()),
-        *(
-            run_for_device(words, str(_CONTROL_GROUPS / attribute))
-            for attribute, words in of_disk.items()
-        ),
+        *(run_for_device(words, str(_CONTROL_GROUPS / attribute)) for attribute, words in of_disk.items()),
     ]
 
 

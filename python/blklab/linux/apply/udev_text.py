@@ -49,7 +49,7 @@ def run_for_device(words: str, path: str) -> str:
     for word in [*words.split(), path]:
         if shlex.quote(word) != word:
             raise UsageError(f"{word!r} cannot be written by a udev rule")
-    return f'RUN+="/bin/sh -c \'echo {DEVICE_NUMBER} {_escaped(words)} > {_escaped(path)}\'"'
+    return f"RUN+=\"/bin/sh -c 'echo {DEVICE_NUMBER} {_escaped(words)} > {_escaped(path)}'\""
 
 
 def comment(text: str) -> str:

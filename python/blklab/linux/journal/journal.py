@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,9 +24,10 @@ from blklab.linux.journal.undo import OWN_PREFIXES, UndoResult, identity_of, und
 from blklab.linux.processes.process_groups import start_ticks
 from blklab.linux.processes.signals import shielded
 from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
+from blklab.quantities.visible import visible_lines
+from blklab.records.run_ids import is_run_id
 
 SUFFIX = ".journal"
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _RESTORE_ATTEMPTS = 5
 
 
@@ -233,7 +233,7 @@ class Journal:
         try:
             self.finish()
         except RestoreError as error:
-            sys.stderr.write(f"error: {error.message}\nhint: {error.hint}\n")
+            sys.stderr.write(visible_lines(f"error: {error.message}\nhint: {error.hint}\n"))
 
     def _append(self, entry: dict[str, Any]) -> Entry:
         if not self._open:
@@ -258,7 +258,7 @@ class Journal:
 
 
 def _create(run_id: str, purpose: str) -> Journal:
-    if _RUN_ID.fullmatch(run_id) is None:
+    if not is_run_id(run_id):
         raise UsageError(f"{run_id!r} cannot be the name of a run")
     make_private_directory(state_directory())
     folder = make_private_directory(journal_directory())
