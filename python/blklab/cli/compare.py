@@ -24,7 +24,7 @@ from blklab.cli.options import (
     openmetrics_option,
     store_option,
 )
-from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.cli.output import console_out, print_note, require_writable, write_own_text, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, ExitCode, SpecError, UsageError
 from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
@@ -200,13 +200,12 @@ def _print_plan(spec: ExperimentSpec) -> None:
     console = console_out()
     console.print(
         f"# {settled.target}: {_how_often(settled)}, each with these runs in its own order",
-        markup=False,
         soft_wrap=True,
     )
     for title, commands in planned:
-        console.print(f"# {title}", markup=False, soft_wrap=True)
+        console.print(f"# {title}", soft_wrap=True)
         for line in commands:
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(line, soft_wrap=True)
 
 
 def _how_often(spec: ExperimentSpec) -> str:
@@ -235,7 +234,11 @@ def _deliver(
     if ask_model or (ask_model is None and document.verdict.status == "undecided"):
         model = answer_of_nearest_model(record) if writes_html or prints else None
     if writes_html:
-        write_text(destination, render_html(record, document, model=model))
+        page = render_html(record, document, model=model)
+        if html_file:
+            write_text(destination, page)
+        else:
+            write_own_text(Path(destination), page)
     if prints:
         report_file = shlex.quote(destination) if writes_html else None
         render(document, console_out(), model=model, report_file=report_file)

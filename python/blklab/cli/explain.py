@@ -104,7 +104,7 @@ def command(
     destination = html_file or "explain.html"
     write_text(destination, render_explanation_page(traced, holding, document, near))
     if destination != "-" and json_file != "-":
-        console_out().print(f"page: {shlex.quote(destination)}", markup=False, soft_wrap=True)
+        console_out().print(f"page: {shlex.quote(destination)}", soft_wrap=True)
 
 
 def _simulate(request: SimulationRequest) -> Timeline:

@@ -11,6 +11,7 @@ import click
 from blklab.backends import THIS_MACHINE
 from blklab.backends.cluster.client import Cluster
 from blklab.cli.numbers import RealRange
+from blklab.errors import UsageError
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN, OPTIONS
 from blklab.spec.forms import NUMBER, WORD
 from blklab.spec.options import Option, Topic, Use
@@ -25,7 +26,16 @@ STORE_HELP = (
 
 def store_option(function: Decorated) -> Decorated:
     """Adds ``--store``."""
-    return click.option("--store", "store_url", metavar="URL", help=STORE_HELP)(function)
+    return click.option("--store", "store_url", metavar="URL", callback=_not_empty, help=STORE_HELP)(function)
+
+
+def _not_empty(_context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
+    """Refuses the empty text that an unset variable expands to, instead of taking the default."""
+    if text == "":
+        raise UsageError(
+            f"{parameter.opts[0]} is empty", hint=f"leave {parameter.opts[0]} out for the default"
+        )
+    return text
 
 
 def json_option(function: Decorated) -> Decorated:

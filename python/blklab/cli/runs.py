@@ -42,7 +42,7 @@ def command(
             name = store.remove(remove)
             if is_run_id(name):
                 shutil.rmtree(run_files_folder(name), ignore_errors=True)
-            console.print(f"removed {name}", markup=False)
+            console.print(f"removed {name}")
             return
         damaged: list[StoreError] = []
         summaries = store.list_runs(damaged)
@@ -53,7 +53,7 @@ def command(
         write_text(json_file, json.dumps(content, indent=2, ensure_ascii=False))
         return
     if not summaries:
-        console.print("no run is stored yet; `blklab compare` makes one", markup=False)
+        console.print("no run is stored yet; `blklab compare` makes one")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     # People copy a run's name, so it must not wrap.

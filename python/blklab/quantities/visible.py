@@ -1,7 +1,8 @@
-r"""Text from elsewhere made fit to show: characters that steer a terminal become visible escapes such as ``\x1b``.
+r"""Text from elsewhere, made fit to show: what steers a terminal becomes a visible escape such as ``\x1b``.
 
-Names of tasks, control groups, disks, files and stored runs are other people's. On a terminal their control characters
-would set titles, move the cursor, or forge lines, and bidirectional overrides would reorder what is read.
+Names of tasks, control groups, disks, files and stored runs are other people's. On a terminal their control
+characters would set titles, move the cursor or forge lines, and bidirectional overrides would reorder what is
+read.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def visible(text: str) -> str:
-    r"""The text in one line: control characters, line breaks and tabs too, become escapes as Python writes them."""
+    r"""The text in one line: control characters, line breaks and tabs are as Python writes them (``\x1b``)."""
     return _IN_A_LINE.sub(_escape, text)
 
 
@@ -30,7 +31,7 @@ def visible_lines(text: str) -> str:
 
 
 def visible_document(text: str) -> str:
-    r"""A document, escaped as JSON does it (``\u001b``): JSON means the same afterwards; line feeds and tabs stay."""
+    r"""A document, escaped as in JSON (``\u001b``), which means the same then; line feeds and tabs stay."""
     return _IN_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

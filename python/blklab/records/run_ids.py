@@ -1,4 +1,7 @@
-"""Names of runs: their grammar, and those stored, for shell completion, without SQLAlchemy's second to import."""
+"""Names of runs: their grammar, and the newest in the store, for shell completion.
+
+They are read without SQLAlchemy, which takes a second to import.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 
 
 def is_run_id(text: str) -> bool:
-    """Whether a text can be the name of a run, which names files and folders too: one part of a path, in ASCII."""
+    """Whether a text can name a run, and so files and folders too: one part of a path, in ASCII."""
     return _RUN_ID.fullmatch(text) is not None
 
 

@@ -275,6 +275,8 @@ class Store:
     def _find(self, session: Session, run_id: str) -> _Experiment:
         if run_id == "latest":
             return self._newest(session)
+        if not run_id.strip():
+            raise UnknownNameError("no run is named", hint="`blklab runs` lists them; latest is the newest")
         exact = session.get(_Experiment, run_id)
         if exact is not None:
             return exact
@@ -338,7 +340,7 @@ class Store:
             for experiment in session.scalars(select(_Experiment).order_by(_Experiment.created_at.desc())):
                 try:
                     summaries.append(self._summary(experiment, counts.get(experiment.run_id, 0)))
-                except StoreError as error:
+                except StoreError as error:  # noqa: PERF203 - one that is damaged hides no others
                     if damaged is None:
                         raise
                     damaged.append(error)

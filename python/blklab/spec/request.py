@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from blklab.errors import SpecError
+from blklab.named_files import read_text
 from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS, NO_LIMITS, limits
 from blklab.spec.command_options import with_command_options
 from blklab.spec.experiment import DEFAULT_WORKLOADS, OPTIONS, ExperimentSpec
@@ -104,8 +105,7 @@ def read_spec_file(path: Path) -> SpecValues:
         SpecError: if the file is missing, is not TOML, or has an unknown key or a wrong value.
     """
     try:
-        with path.open("rb") as file:
-            content = tomllib.load(file)
+        content = tomllib.loads(read_text(path))
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

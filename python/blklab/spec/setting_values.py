@@ -1,9 +1,9 @@
-r"""The grammar of what is written into the kernel's files: values of tunables, queue attributes and control groups.
+r"""The grammar of values for the kernel's files: of tunables, attributes of the queue and control groups.
 
-Kernels take numbers and words such as ``64``, ``-1``, ``max``, ``write back`` or ``rbps=1048576 wbps=max``. A value
-also ends in udev rules and shell lines, some of which run as root at every boot, and it may come from a store that
-others write to. So a value has no quotes, no ``$``, ``;``, ``\`` or ``>``, and no line breaks, wherever it
-comes from: command line, description, program or store.
+Kernels take numbers and words such as ``64``, ``-1``, ``max``, ``write back`` or ``rbps=1048576 wbps=max``. A
+value also ends in udev rules and shell lines, some of which run as root at every boot, and it may come from a
+store that others write to. So it has no quotes, no ``$``, ``;``, ``\`` or ``>``, and no line breaks, wherever
+it comes from: command line, description, program or store.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 r"""Texts for udev's rules, each kind quoted for its place (udev(7)), so that no value leaves it.
 
-In a string, ``\"`` is a quote, and in what a rule assigns or runs ``$`` and ``%`` begin substitutions unless doubled. A
-backslash before the closing quote cannot be written. blklab's own grammars (`blklab.spec.setting_values`) let
-none of these through; what is quoted here holds even so.
+In a string, ``\"`` is a quote, and in what a rule assigns or runs ``$`` and ``%`` begin substitutions unless
+doubled. A backslash before the closing quote cannot be written. blklab's own grammars
+(`blklab.spec.setting_values`) let none of these through; what is quoted here holds even so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def literal_pattern(text: str) -> str:
 
 
 def shell_pattern(text: str) -> str:
-    """A pattern of a shell as one of udev; characters that would end the string or the alternative become ``?``."""
+    """A shell's pattern as udev's; what would end the string or begin an alternative becomes ``?``."""
     return _NO_PATTERN_CHARACTERS.sub("?", text)
 
 
