@@ -66,8 +66,8 @@ from blklab.linux.scratch.precondition import (
 )
 from blklab.linux.scratch.run_folder import RunFolder
 from blklab.linux.scratch.space import Announce, ScratchSpace
-from blklab.records.locations import run_files_folder
 from blklab.records.machine_events import MachineEvents
+from blklab.records.run_files import run_files_folder
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
 from blklab.spec.changes import GroupChange, PriorityChange
 from blklab.spec.group_settings import cost_is_enabled, group_settings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
 from importlib import import_module
@@ -12,7 +11,8 @@ import click
 
 import blklab
 from blklab.cli import output
-from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpaceError
+from blklab.cli.system_errors import explained, is_full
+from blklab.errors import BlklabError, ExitCode, InterruptedRunError
 from blklab.linux.journal.unrestored import errors_beside_results
 from blklab.linux.processes.signals import signals_as_exceptions
 
@@ -45,8 +45,6 @@ _COMMANDS = {
     "completion": "Print the completion script for bash, zsh or fish.",
 }
 """Commands in the order of the help; the command ``x`` is `blklab.cli.x.command`."""
-
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 DEBUG_VARIABLE = "BLKLAB_DEBUG"
 
@@ -93,7 +91,7 @@ class _LazyGroup(click.Group):
 def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
     """Looks the version up only on request: importlib.metadata takes as long to import as click."""
     if asked:
-        click.echo(f"blklab, version {blklab.__version__}")
+        output.print_document(f"blklab, version {blklab.__version__}")
         ctx.exit()
 
 
@@ -144,11 +142,11 @@ def _run(arguments: list[str] | None) -> int:
     except (BlklabError, InterruptedRunError, click.ClickException) as error:
         return _report(error)
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if is_full(error):
             with contextlib.suppress(OSError):
                 output.drop_output()
-            where = error.filename or "standard output or a temporary file"
-            return _report(SpaceError(f"{where}: cannot be written: {error.strerror}"))
+        if (known := explained(error, sys.argv[1:] if arguments is None else arguments)) is not None:
+            return _report(known)
         if os.environ.get(DEBUG_VARIABLE):
             raise
         output.print_error(

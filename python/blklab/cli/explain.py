@@ -9,7 +9,7 @@ import click
 from blklab.cli.options import TopicCommand, experiment_options, json_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import UsageError
-from blklab.quantities.units import parse_duration_ns
+from blklab.quantities.units import format_duration, parse_duration_ns
 from blklab.report.charts.time_axis import Window
 from blklab.report.trace.document import explain_document
 from blklab.report.trace.holding import holding_of
@@ -88,6 +88,11 @@ def command(
             )
         timeline = Timeline.load(from_file)
     traced = traced_run(timeline)
+    if near is not None and near.start_ns >= traced.end_ns:
+        raise UsageError(
+            f"--window {window!r} begins after the run, which ends at {format_duration(traced.end_ns)}",
+            hint="times count from the start of the load",
+        )
     holding = holding_of(traced)
     document = explain_document(traced, holding)
     if json_file is not None:
@@ -99,7 +104,7 @@ def command(
     destination = html_file or "explain.html"
     write_text(destination, render_explanation_page(traced, holding, document, near))
     if destination != "-" and json_file != "-":
-        console_out().print(f"page: {shlex.quote(destination)}", markup=False, soft_wrap=True)
+        console_out().print(f"page: {shlex.quote(destination)}", soft_wrap=True)
 
 
 def _simulate(request: SimulationRequest) -> Timeline:

@@ -26,4 +26,4 @@ def command(*, output: str) -> None:
     """
     write_text(output, render_playground())
     if output != "-":
-        console_out().print(f"page: {shlex.quote(output)}", markup=False, soft_wrap=True)
+        console_out().print(f"page: {shlex.quote(output)}", soft_wrap=True)

@@ -24,9 +24,9 @@ class ProgressLine:
         self._logs = not quiet and not self._console.is_terminal
         self._last_line_ns = time.monotonic_ns()
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[state]}"),
+            TextColumn("{task.fields[state]}", markup=False),
             console=self._console,
             transient=True,
             disable=quiet or not self._console.is_terminal,
@@ -56,7 +56,7 @@ class ProgressLine:
         """Writes a line to a log at once."""
         if self._logs:
             self._last_line_ns = time.monotonic_ns()
-            self._console.print(line, soft_wrap=True, markup=False)
+            self._console.print(line, soft_wrap=True)
 
     def log_now_and_then(self, line: str) -> None:
         """Writes a line to a log unless the last one is recent."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 from rich.table import Table
-from rich.text import Text
 
 from blklab.backends.uml_requirements import guest_obstacle
 from blklab.cli.options import json_option
@@ -22,6 +21,7 @@ from blklab.linux.disks.stack import all_disks, leaves_of
 from blklab.linux.queue.scheduler_modules import find_scheduler_modules
 from blklab.linux.queue.schedulers import mark_module, offered_schedulers
 from blklab.quantities.units import format_bytes
+from blklab.report.terminal import styled
 from blklab.spec.profiles import calibrated_profiles, device_kinds, shipped_profiles
 
 SCHEMA = "blklab.targets/1"
@@ -147,7 +147,7 @@ def _print(document: dict[str, Any]) -> None:
     for disk in document["disks"]:
         kind = {True: "rotational", False: "flash", None: ""}[disk["rotational"]]
         facts = [disk["model"], format_bytes(disk["size_bytes"]), kind]
-        console.print(Text.assemble((disk["device"], "bold"), "  ", ", ".join(filter(None, facts))))
+        console.print(styled((disk["device"], "bold"), "  ", ", ".join(filter(None, facts))))
         schedulers = (_marked(disk, name) for name in disk["schedulers"])
         refused = (f"{name}: {reason}" for name, reason in disk["refused_modules"].items())
         table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
@@ -161,11 +161,12 @@ def _print(document: dict[str, Any]) -> None:
             ("raw writes", "with --allow-writes" if disk["writable"] else f"no: {disk['writes']}"),
         ):
             if text:
-                table.add_row(subject, Text(text))
+                table.add_row(subject, text)
         console.print(table)
         console.print()
     if not document["disks"]:
-        console.print("no disk of this machine can be tested\n", markup=False)
+        console.print("no disk of this machine can be tested")
+        console.print()
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("simulated")
     table.add_column("", overflow="fold")
@@ -173,10 +174,11 @@ def _print(document: dict[str, Any]) -> None:
         table.add_row(device["target"], device["summary"])
     console.print(table)
     obstacle = document["virtual_time"]["reason"]
+    console.print()
     console.print(
-        "\nWith uml: instead of sim:, the same devices serve a real kernel in virtual time"
+        "With uml: instead of sim:, the same devices serve a real kernel in virtual time"
         + (f" (not yet: {obstacle})." if obstacle else "."),
-        markup=False,
         soft_wrap=True,
     )
-    console.print("\nA directory means the disks beneath it; loop:1g makes a scratch device.", markup=False)
+    console.print()
+    console.print("A directory means the disks beneath it; loop:1g makes a scratch device.")

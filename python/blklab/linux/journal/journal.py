@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -33,8 +32,9 @@ from blklab.linux.processes.process_groups import start_ticks
 from blklab.linux.processes.signals import ENDING_SIGNALS, shielded
 from blklab.linux.queue.scheduler_modules import is_loaded
 from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
+from blklab.quantities.visible import visible_lines
+from blklab.records.run_ids import is_run_id
 
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _RESTORE_ATTEMPTS = 5
 
 
@@ -280,7 +280,7 @@ class Journal:
         try:
             self.finish()
         except RestoreError as error:
-            sys.stderr.write(f"error: {error.message}\nhint: {error.hint}\n")
+            sys.stderr.write(visible_lines(f"error: {error.message}\nhint: {error.hint}\n"))
 
     def _append(self, entry: dict[str, Any]) -> Entry:
         if not self._open:
@@ -313,7 +313,7 @@ def _refuse_existing(parent: int, path: Path) -> None:
 
 
 def _create(run_id: str, purpose: str) -> Journal:
-    if _RUN_ID.fullmatch(run_id) is None:
+    if not is_run_id(run_id):
         raise UsageError(f"{run_id!r} cannot be the name of a run")
     require_mounted(state_directory())
     make_private_directory(state_directory())

@@ -21,8 +21,8 @@ from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.signature import erase_signature
 from blklab.linux.disks.unmount import unmount
 from blklab.linux.journal.file import Entry
-from blklab.linux.journal.undo_places import OWN_PREFIXES, remove_own_directory, remove_own_file
 from blklab.linux.journal.modules import undo_module
+from blklab.linux.journal.undo_places import OWN_PREFIXES, remove_own_directory, remove_own_file
 from blklab.linux.machine.kernel_files import write_once
 from blklab.linux.processes.process_groups import members_of_group
 from blklab.linux.queue.coupling import moved_by
