@@ -125,6 +125,12 @@ def remove_own_file(entry: Entry) -> list[str]:
     return [f"removed {path}"]
 
 
+def _went_with_ours(folder: Path) -> bool:
+    """Whether a directory is gone with one of ours, of which another entry told: then all in it is undone."""
+    ours = (one for one in (folder, *folder.parents) if one.name.startswith(OWN_PREFIXES))
+    return any(not os.path.lexists(one) for one in ours)
+
+
 @contextmanager
 def _parent_of(entry: Entry) -> Iterator[int | None]:
     """The open directory that an entry was made in; None if it went with one of our directories.
@@ -138,8 +144,7 @@ def _parent_of(entry: Entry) -> Iterator[int | None]:
     try:
         parent = open_parent(path)
     except OSError as error:
-        # A later entry had created that directory of ours: then this one is undone, too.
-        if any(part.startswith(OWN_PREFIXES) for part in path.parent.parts):
+        if _went_with_ours(path.parent):
             yield None
             return
         raise RestoreError(
