@@ -98,7 +98,6 @@ CASES = [
     (["frobnicate"], 2, "frobnicate"),
     (["apply", "bfq", "--device", "/dev/nowhere"], 2, "/dev/nowhere"),
     (["apply", "bfq:nr_requests=64;id", "--device", "."], 2, "'nr_requests=64;id'"),
-    (["apply", "bfq:b/io.bfq.weight=x", "--device", ".", "--now-only", "--dry-run"], 2, "b/io.bfq.weight"),
     (["compare", "sim:fixed", "--sweep", "bfq:slice_idle=0,2;id"], 2, "'2;id'"),
     (["compare", "sim:fixed", "--queue", "nr_requests=64;id"], 2, "'64;id'"),
     (["compare", "sim:fixed", "--cgroup", "b:io.max=rbps=1;id"], 2, "'rbps=1;id'"),
