@@ -9,6 +9,7 @@ from typing import TypeVar
 from rich.progress import BarColumn, Progress, TextColumn
 
 from blklab.cli.output import console_err
+from blklab.quantities.visible import visible
 
 LOG_INTERVAL_NS = 10_000_000_000
 
@@ -44,7 +45,7 @@ class ProgressLine:
 
     def show(self, description: str, state: str = "") -> None:
         """Changes the text; the bar stays where it is."""
-        self._bar.update(self._task, description=description, state=state)
+        self._bar.update(self._task, description=visible(description), state=visible(state))
 
     def move(self, done: int, total: int | None) -> None:
         """Moves the bar; without a total it only shows activity."""

@@ -65,7 +65,7 @@ def _has_current_directory() -> bool:
 
 
 def _is_about(path: str, argument: str) -> bool:
-    """Whether a path is one that an argument names, alone or as ``dir=PATH``, or lies in a folder that it names."""
+    """Whether an argument names the path, alone or as ``dir=PATH``, or a folder above it."""
     values = {argument, argument.partition("=")[2], argument.rpartition("=")[2], argument.partition(":")[2]}
     return any(value and (path == value or path.startswith(f"{value.rstrip('/')}/")) for value in values)
 

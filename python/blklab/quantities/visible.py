@@ -21,7 +21,7 @@ _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def visible(text: str) -> str:
-    r"""The text in one line: control characters, line breaks and tabs are as Python writes them (``\x1b``)."""
+    r"""The text in one line, its control characters, line breaks and tabs as Python writes them."""
     return _IN_A_LINE.sub(_escape, text)
 
 
