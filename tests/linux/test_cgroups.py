@@ -34,7 +34,7 @@ from blklab.linux.disks.disk import Disk
 from blklab.linux.journal import undo as journal_undo
 from blklab.linux.journal.journal import Journal
 from blklab.linux.queue.snapshot import QueueSnapshot
-from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.schedulers import parse_scheduler_choice, parse_scheduler_choices
 from blklab.spec.workloads import Workload, parse_workload
 
 CHILD_FILES = ("io.weight", "io.bfq.weight", "io.max", "cgroup.procs", "cgroup.subtree_control")
