@@ -412,12 +412,12 @@ def test_io_cost_needs_a_kernel_and_a_version_that_have_it(
 
 def test_choices_under_which_shares_by_weight_are_skewed() -> None:
     choices = parse_scheduler_choices(
-        "bfq,bfq:low_latency=0,none,none:/io.cost.qos.enable=1,"
+        "bfq:low_latency=0,bfq:low_latency=0:strict_guarantees=1,none,none:/io.cost.qos.enable=1,"
         "none:/io.cost.qos.enable=1:/io.cost.model.rrandiops=300"
     )
     by_bfq, by_cost = skewing_shares(choices, {})
-    assert "skewed under bfq:" in by_bfq
-    assert "coarse under none:/io.cost.qos.enable=1:" in by_cost
+    assert "skewed under bfq:low_latency=0:" in by_bfq
+    assert "no effect under none:/io.cost.qos.enable=1:" in by_cost
     assert skewing_shares(choices[1:3], {}) == []
     assert skewing_shares(choices[2:3], {"/": {"io.cost.qos": "enable=1"}})
     measured = {"/": {"io.cost.qos": "enable=1", "io.cost.model": "ctrl=user model=linear rbps=1"}}

@@ -62,23 +62,25 @@ def skewing_shares(
         conditions: Settings of control groups that all of them have.
     """
     notes = []
-    raising = [
+    skewed = [
         choice.label
         for choice in choices
-        if choice.name == "bfq" and choice.iosched.get("low_latency", "1") != "0"
+        if choice.name == "bfq"
+        and (choice.iosched.get("low_latency") != "0" or choice.iosched.get("strict_guarantees") != "1")
     ]
-    if raising:
+    if skewed:
         notes.append(
-            f"shares by weight are skewed under {', '.join(raising)}: bfq favours processes that look "
-            "interactive, at first all of them for up to 25 s; low_latency=0 ends that"
+            f"shares by weight are skewed under {', '.join(skewed)}: bfq favours processes that look "
+            "interactive, at first all of them for up to 25 s (low_latency=0 ends that), and a disk with "
+            "several commands in flight serves them in an order of its own (strict_guarantees=1 ends that)"
         )
     guessing = [
         choice.label for choice in choices if _guesses_costs(choice.groups_over(conditions).get(ROOT_GROUP))
     ]
     if guessing:
         notes.append(
-            f"shares by weight are coarse under {', '.join(guessing)}: io.cost goes by the kernel's guess at "
-            "the disk's speed; `blklab iocost` measures io.cost.model"
+            f"weights may have no effect under {', '.join(guessing)}: io.cost goes by the kernel's guess at the "
+            "disk's speed, and a disk slower than that is shared equally; `blklab iocost` measures io.cost.model"
         )
     return notes
 
