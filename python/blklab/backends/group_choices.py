@@ -79,8 +79,8 @@ def skewing_shares(
     ]
     if guessing:
         notes.append(
-            f"weights may have no effect under {', '.join(guessing)}: io.cost goes by the kernel's guess at the "
-            "disk's speed, and a disk slower than that is shared equally; `blklab iocost` measures io.cost.model"
+            f"weights may have no effect under {', '.join(guessing)}: io.cost goes by the kernel's guess at "
+            "the disk's speed, and shares a slower disk equally; `blklab iocost` measures io.cost.model"
         )
     return notes
 
