@@ -11,7 +11,12 @@ from pathlib import Path
 
 from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
-from blklab.backends.group_choices import CHANGES_GROUPS, change_groups, check_group_choices
+from blklab.backends.group_choices import (
+    CHANGES_GROUPS,
+    change_groups,
+    check_group_choices,
+    skewing_shares,
+)
 from blklab.backends.host_changes import (
     HostChanges,
     await_command,
@@ -577,6 +582,8 @@ class HostSession:
         ]
         if has_weights and ignoring:
             warnings.append(f"control group weights have no effect under {', '.join(ignoring)}")
+        if has_weights:
+            warnings += skewing_shares(choices, self._options.cgroups)
         for workload in workloads:
             if workload.tool and self._hdparm_test(workload) is None:
                 reason = "is not installed" if self._hdparm is None else "tests devices, not files"
