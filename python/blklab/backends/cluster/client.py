@@ -254,7 +254,7 @@ def _connected(address: str) -> Iterator[Client]:
     require_answer(address)
     client = Client.__new__(Client)
     try:
-        client.__init__(address, timeout=_CONNECT_S, set_as_default=False, name="blklab")  # type: ignore[misc]
+        client.__init__(address, timeout=_CONNECT_S, set_as_default=False, name="blklab")
     except BaseException as error:
         # Its finaliser would wait for connections that were never made, and print what it then finds.
         client.status = "closed"
