@@ -48,6 +48,7 @@ from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.load.numa import numa_warnings
 from blklab.linux.load.replay import check_replay
+from blklab.linux.machine.kernel_log import why_unreadable
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
 from blklab.linux.queue import grace_periods
@@ -159,7 +160,7 @@ class HostSession:
         engine = {"name": "fio", "version": self._fio.version}
         with (
             self._grace_periods.shortened(self._journal),
-            self._monitor.monitoring(),
+            self._monitor.monitoring(runtime_ns),
             started_fio(
                 self._fio, text, folder, read_only=self._space.read_only, runtime_ns=runtime_ns
             ) as process,
@@ -171,6 +172,7 @@ class HostSession:
         if error is None and len(turns) < len(stretch.slots):
             error = "fio ended before the last slot"
         if error is not None:
+            error = self._with_trouble(error)
             return failed_stretch(stretch, error, started_at=started_at, engine=engine)
         return slot_samples(
             stretch,
@@ -304,6 +306,8 @@ class HostSession:
             changes.undo_groups()
         if error is None and changed:
             error = f"another program changed settings during the run: {', '.join(changed)}"
+        if error is not None:
+            error = self._with_trouble(error)
         settings |= of_groups
         return RunSample(
             cell=cell.key,
@@ -334,6 +338,11 @@ class HostSession:
             of_groups = settings_of_groups(self._options.changes, hierarchy.version, self._leaves)
         return HostChanges(self._options.changes, self._settings, choice, groups, of_groups)
 
+    def _with_trouble(self, error: str) -> str:
+        """The error of a run, with what the kernel's log says about the disks."""
+        trouble = None if self._monitor.events is None else self._monitor.events.trouble
+        return error if trouble is None else f"{error}; the kernel's log: {trouble}"
+
     def _events_of(self, workload: Workload) -> MachineEvents | None:
         """Events during the last run, without its traffic if that cannot be judged.
 
@@ -353,8 +362,14 @@ class HostSession:
         page_cache.drop_page_cache()
         self._command_runs.cache_dropped()
         folder = self._ready_work_folder()
-        with self._monitor.monitoring():
+        with self._monitor.monitoring(self._asked_ns(cell.workload)):
             return self._load(cell, folder, changes)
+
+    def _asked_ns(self, workload: Workload) -> int | None:
+        """The length that a load is to have; None if its I/Os decide."""
+        if workload.replays or self._hdparm_test(workload) is not None:
+            return None
+        return expected_runtime_ns(workload, self._options.runtime_ns)
 
     def _load(
         self, cell: Cell, folder: Path, changes: HostChanges | None
@@ -557,6 +572,12 @@ class HostSession:
 
     def _warnings(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         warnings = []
+        unreadable = why_unreadable()
+        if unreadable is not None:
+            warnings.append(
+                f"the kernel's log cannot be read ({unreadable}), so timeouts and resets of the disk that "
+                "happen during a run stay unnoticed"
+            )
         attributes = [setting.attribute for setting in self._group_settings]
         attributes += [one.attribute for one in self._options.changes if isinstance(one, GroupChange)]
         attributes += [name for choice in choices for name in choice.of_groups]
