@@ -32,6 +32,7 @@ from blklab.linux.cgroups.hierarchy import find_hierarchy, offered_attributes
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
 from blklab.linux.disks.disk import Disk, read_disk
+from blklab.linux.disks.zones import check_order, check_zoned_writes, zones_of_node
 from blklab.linux.journal.journal import Journal
 from blklab.linux.load.fio import (
     JOB_FILE,
@@ -68,7 +69,7 @@ from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.locations import run_files_folder
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
-from blklab.spec.changes import GroupChange, PriorityChange
+from blklab.spec.changes import GroupChange, PriorityChange, SchedulerChange
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
@@ -210,6 +211,7 @@ class HostSession:
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Tries every job file, control group, scheduler and setting once, and restores the queues."""
+        self._check_order_of_writes(choices, workloads)
         warnings = self._command_runs.check(workloads, precondition=self._options.precondition)
         self._check_changes(choices, workloads)
         check_group_choices(self._options, choices, workloads)
@@ -249,6 +251,24 @@ class HostSession:
         )
         for workload in workloads:
             check_jobs(self._options.changes, workload)
+
+    def _check_order_of_writes(
+        self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]
+    ) -> None:
+        """Refuses schedulers that reorder writes to zoned disks.
+
+        A file system writes its metadata whatever the load does.
+        """
+        commands = any(workload.command is not None for workload in workloads)
+        writes = self._space.folder is not None or commands or any(one.writes for one in workloads)
+        planned = [one.scheduler for one in self._options.changes if isinstance(one, SchedulerChange)]
+        device = self._space.device
+        zones = None if device is None else zones_of_node(device)
+        if device is not None and zones is not None:
+            for workload in workloads:
+                check_zoned_writes(workload, zones, device)
+        for leaf in self._leaves:
+            check_order(leaf, [*(choice.name for choice in choices), *planned], writes=writes)
 
     def _restore_queues(self) -> None:
         for leaf in self._leaves:
