@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sysfs_tree import SysfsTree
 
 from blklab.errors import JobFileError, RefusedError, SchedulerUnavailableError
 from blklab.linux.disks.disk import read_disk
 from blklab.linux.disks.zones import Zones, check_order, check_zoned_writes, zoned_model, zones_of
 from blklab.linux.scratch.layout import regions_on_device
 from blklab.spec.workloads import Workload, parse_workload, workload_of_command
-from linux.sysfs_tree import SysfsTree
 
 ZONE = 64 << 20
 ZONES = Zones("host-managed", ZONE, 24, max_open=4, max_active=8)

@@ -31,6 +31,7 @@ from blklab.linux.cgroups.choice_settings import ChoiceSettings
 from blklab.linux.cgroups.hierarchy import find_hierarchy, offered_attributes
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
+from blklab.linux.disks.arrays import array_troubles
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.zones import check_order, check_zoned_writes, zones_of_node
 from blklab.linux.journal.journal import Journal
@@ -128,8 +129,8 @@ class HostSession:
             CommandSpace(space, self._planned_work_folder()), fio, self._group_joins
         )
         self._replays = HostReplays(space, leaves, self._group_files, self._data_link)
-        disks = leaves if watched is None else watched
-        self._monitor = MachineMonitor([disk.sys_path for disk in disks])
+        self._disks = [disk.sys_path for disk in (leaves if watched is None else watched)]
+        self._monitor = MachineMonitor(self._disks)
 
     @property
     def target(self) -> TargetDescription:
@@ -601,6 +602,10 @@ class HostSession:
         attributes = [setting.attribute for setting in self._group_settings]
         attributes += [one.attribute for one in self._options.changes if isinstance(one, GroupChange)]
         attributes += [name for choice in choices for name in choice.of_groups]
+        warnings += [
+            f"{trouble}; what is measured now is not what the whole array does"
+            for trouble in array_troubles(self._disks)
+        ]
         has_weights = any("weight" in attribute for attribute in attributes)
         ignoring = [
             choice.label

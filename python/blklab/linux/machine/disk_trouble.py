@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab.linux.disks.stack import devices_above
 from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.linux.machine.kernel_log import LogLine
 from blklab.records.machine_events import KernelMessage
@@ -133,21 +134,6 @@ def names_of(disks: Iterable[Path]) -> frozenset[str]:
         for above in devices_above(disk):
             names |= {above.name, text_or_empty(above / "dev")}
     return frozenset(names - {""})
-
-
-def devices_above(folder: Path) -> list[Path]:
-    """Partitions of a block device, and all devices stacked on it or on them: directories in sysfs."""
-    found: dict[Path, None] = {}
-    waiting = [folder]
-    while waiting:
-        device = waiting.pop()
-        partitions = sorted(entry.parent for entry in device.glob("*/partition"))
-        holders = sorted(link.resolve() for link in (device / "holders").glob("*"))
-        for above in [*partitions, *holders]:
-            if above not in found:
-                found[above] = None
-                waiting.append(above)
-    return list(found)
 
 
 def _own_names(disk: Path) -> set[str]:
