@@ -19,6 +19,7 @@ from blklab.linux.directories.trusted_path import untrusted_component
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.loop import first_free_index
 from blklab.linux.disks.resolution import Resolution, resolve
+from blklab.linux.disks.zones import zoned_model
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import raise_for_failures, recover
@@ -239,6 +240,7 @@ def _describe_disk(leaf: Disk) -> DiskDescription:
         schedulers=offer.names,
         queue=snapshot(leaf).attributes,
         identity=leaf.digest,
+        zoned=zoned_model(leaf),
     )
 
 
@@ -337,7 +339,8 @@ def _describe_planned_loop(target: LoopTarget) -> TargetDescription:
 
 def _in_words(disk: DiskDescription) -> str:
     kind = {True: "rotational", False: "not rotational", None: ""}[disk.rotational]
-    return ", ".join(part for part in (disk.model, format_bytes(disk.size_bytes), kind) if part)
+    zoned = f"{disk.zoned} zoned" if disk.zoned else ""
+    return ", ".join(part for part in (disk.model, format_bytes(disk.size_bytes), kind, zoned) if part)
 
 
 def _common_value(values: Sequence[str | None]) -> str | None:

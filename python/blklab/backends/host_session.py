@@ -36,7 +36,9 @@ from blklab.linux.cgroups.choice_settings import ChoiceSettings
 from blklab.linux.cgroups.hierarchy import find_hierarchy, offered_attributes
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
+from blklab.linux.disks.arrays import array_troubles
 from blklab.linux.disks.disk import Disk, read_disk
+from blklab.linux.disks.zones import check_order, check_zoned_writes, zones_of_node
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.module_loading import attributes_of_modules, load_modules, module_commands
 from blklab.linux.load.fio import (
@@ -54,6 +56,7 @@ from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.load.numa import numa_warnings
 from blklab.linux.load.replay import check_replay
+from blklab.linux.machine.kernel_log import why_unreadable
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
 from blklab.linux.queue import grace_periods
@@ -74,7 +77,7 @@ from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.machine_events import MachineEvents
 from blklab.records.run_files import run_files_folder
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
-from blklab.spec.changes import GroupChange, PriorityChange
+from blklab.spec.changes import GroupChange, PriorityChange, SchedulerChange
 from blklab.spec.group_settings import cost_is_enabled, group_settings
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
@@ -133,8 +136,8 @@ class HostSession:
         self._preconditioned = False
         self._command_runs = CommandRuns(CommandSpace(space, run_folder), fio, self._group_joins)
         self._replays = HostReplays(space, leaves, self._group_files)
-        disks = leaves if watched is None else watched
-        self._monitor = MachineMonitor([disk.sys_path for disk in disks])
+        self._disks = [disk.sys_path for disk in (leaves if watched is None else watched)]
+        self._monitor = MachineMonitor(self._disks)
 
     @property
     def target(self) -> TargetDescription:
@@ -166,7 +169,7 @@ class HostSession:
         engine = {"name": "fio", "version": self._fio.version}
         with (
             self._grace_periods.shortened(self._journal),
-            self._monitor.monitoring(),
+            self._monitor.monitoring(runtime_ns),
             started_fio(
                 self._fio, text, folder, read_only=self._space.read_only, runtime_ns=runtime_ns
             ) as process,
@@ -178,6 +181,7 @@ class HostSession:
         if error is None and len(turns) < len(stretch.slots):
             error = "fio ended before the last slot"
         if error is not None:
+            error = self._with_trouble(error)
             return failed_stretch(stretch, error, started_at=started_at, engine=engine)
         return slot_samples(
             stretch,
@@ -216,6 +220,7 @@ class HostSession:
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Tries every job file, control group, scheduler and setting once, and restores the queues."""
+        self._check_order_of_writes(choices, workloads)
         warnings = self._command_runs.check(
             workloads, self._run_folder.ready(), precondition=self._options.precondition
         )
@@ -261,6 +266,24 @@ class HostSession:
         )
         for workload in workloads:
             check_jobs(self._options.changes, workload)
+
+    def _check_order_of_writes(
+        self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]
+    ) -> None:
+        """Refuses schedulers that reorder writes to zoned disks.
+
+        A file system writes its metadata whatever the load does.
+        """
+        commands = any(workload.command is not None for workload in workloads)
+        writes = self._space.folder is not None or commands or any(one.writes for one in workloads)
+        planned = [one.scheduler for one in self._options.changes if isinstance(one, SchedulerChange)]
+        device = self._space.device
+        zones = None if device is None else zones_of_node(device)
+        if device is not None and zones is not None:
+            for workload in workloads:
+                check_zoned_writes(workload, zones, device)
+        for leaf in self._leaves:
+            check_order(leaf, [*(choice.name for choice in choices), *planned], writes=writes)
 
     def _restore_queues(self) -> None:
         """Restores the queues; what io.cost holds while it is on, the journal restores at the end."""
@@ -328,6 +351,8 @@ class HostSession:
             changes.undo_groups()
         if error is None and changed:
             error = f"another program changed settings during the run: {', '.join(changed)}"
+        if error is not None:
+            error = self._with_trouble(error)
         settings |= of_groups
         return RunSample(
             cell=cell.key,
@@ -358,6 +383,11 @@ class HostSession:
             of_groups = settings_of_groups(self._options.changes, hierarchy.version, self._leaves)
         return HostChanges(self._options.changes, self._settings, choice, groups, of_groups)
 
+    def _with_trouble(self, error: str) -> str:
+        """The error of a run, with what the kernel's log says about the disks."""
+        trouble = None if self._monitor.events is None else self._monitor.events.trouble
+        return error if trouble is None else f"{error}; the kernel's log: {trouble}"
+
     def _events_of(self, workload: Workload) -> MachineEvents | None:
         """Events during the last run, without its traffic if that cannot be judged.
 
@@ -377,8 +407,14 @@ class HostSession:
         page_cache.drop_page_cache()
         self._command_runs.cache_dropped()
         folder = self._run_folder.ready()
-        with self._monitor.monitoring():
+        with self._monitor.monitoring(self._asked_ns(cell.workload)):
             return self._load(cell, folder, changes)
+
+    def _asked_ns(self, workload: Workload) -> int | None:
+        """The length that a load is to have; None if its I/Os decide."""
+        if workload.replays or self._hdparm_test(workload) is not None:
+            return None
+        return expected_runtime_ns(workload, self._options.runtime_ns)
 
     def _load(
         self, cell: Cell, folder: Path, changes: HostChanges | None
@@ -571,9 +607,19 @@ class HostSession:
 
     def _warnings(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         warnings = []
+        unreadable = why_unreadable()
+        if unreadable is not None:
+            warnings.append(
+                f"the kernel's log cannot be read ({unreadable}), so timeouts and resets of the disk that "
+                "happen during a run stay unnoticed"
+            )
         attributes = [setting.attribute for setting in self._group_settings]
         attributes += [one.attribute for one in self._options.changes if isinstance(one, GroupChange)]
         attributes += [name for choice in choices for name in choice.of_groups]
+        warnings += [
+            f"{trouble}; what is measured now is not what the whole array does"
+            for trouble in array_troubles(self._disks)
+        ]
         has_weights = any("weight" in attribute for attribute in attributes)
         ignoring = [
             choice.label

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from blklab.backends.uml_requirements import guest_obstacle
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import BlklabError
-from blklab.linux.disks.device_in_use import reasons_against_writing
+from blklab.linux.disks.arrays import array_troubles
+from blklab.linux.disks.device_in_use import reasons_against_writing, why_not_readable
 from blklab.linux.disks.disk import Disk, Roots
 from blklab.linux.disks.mounts import Mount, read_mounts
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.disks.stack import all_disks, leaves_of
+from blklab.linux.disks.zones import zones_of
 from blklab.linux.queue.scheduler_modules import find_scheduler_modules
 from blklab.linux.queue.schedulers import mark_module, offered_schedulers
 from blklab.quantities.units import format_bytes
@@ -83,7 +86,9 @@ def _disk_entry(disk: Disk) -> dict[str, Any]:
         "schedulers": [],
         "modules": [],
         "refused_modules": {},
+        "zoned": None,
         "mount_points": _mount_points(disk),
+        "warnings": array_troubles([disk.sys_path]),
         "readable": False,
         "reads": "",
         "writable": False,
@@ -99,7 +104,11 @@ def _disk_entry(disk: Disk) -> dict[str, Any]:
         ]
         entry["modules"] = [name for name in entry["schedulers"] if name in offers[0].modules.loadable]
         entry["refused_modules"] = offers[0].modules.refused
-        entry["readable"] = True
+        zones = zones_of(disk.sys_path, disk.dev_path)
+        entry["zoned"] = None if zones is None else asdict(zones) | {"summary": zones.summary}
+        refusal = why_not_readable(disk.dev_path)
+        entry["readable"] = refusal is None
+        entry["reads"] = refusal or ""
     except BlklabError as error:
         entry["reads"] = error.message
         entry["writes"] = error.message
@@ -121,13 +130,16 @@ def _marked(disk: dict[str, Any], name: str) -> str:
 
 
 def _mount_points(disk: Disk) -> list[str]:
-    """Mount points of file systems on this disk, through any devices in between."""
+    """Directories on which file systems of this disk are mounted, through any devices in between.
+
+    Containers have single files mounted too, such as ``/etc/hosts``.
+    """
     found: dict[str, None] = {}
     seen: dict[str, bool] = {}
     for mount in read_mounts(Roots().proc):
         if mount.source not in seen or mount.filesystem == "overlay":
             seen[mount.source] = _lies_on(mount, disk)
-        if seen[mount.source]:
+        if seen[mount.source] and Path(mount.mount_point).is_dir():
             found[mount.mount_point] = None
     return list(found)
 
@@ -146,7 +158,8 @@ def _print(document: dict[str, Any]) -> None:
     console = console_out()
     for disk in document["disks"]:
         kind = {True: "rotational", False: "flash", None: ""}[disk["rotational"]]
-        facts = [disk["model"], format_bytes(disk["size_bytes"]), kind]
+        zoned = "" if disk["zoned"] is None else disk["zoned"]["summary"]
+        facts = [disk["model"], format_bytes(disk["size_bytes"]), kind, zoned]
         console.print(styled((disk["device"], "bold"), "  ", ", ".join(filter(None, facts))))
         schedulers = (_marked(disk, name) for name in disk["schedulers"])
         refused = (f"{name}: {reason}" for name, reason in disk["refused_modules"].items())
@@ -162,6 +175,8 @@ def _print(document: dict[str, Any]) -> None:
         ):
             if text:
                 table.add_row(subject, text)
+        for warning in disk["warnings"]:
+            table.add_row(styled(("⚠ warning", "bold yellow")), warning)
         console.print(table)
         console.print()
     if not document["disks"]:
