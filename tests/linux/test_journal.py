@@ -292,11 +292,11 @@ def test_a_loop_device_that_another_program_removes_is_made_again(
     add = loop._add
     lost: list[int] = []
 
-    def add_and_lose(journal: Journal, image: Path) -> int:
+    def add_and_lose(journal: Journal, image: loop.BackingFile) -> int:
         number = add(journal, image)
         if not lost:
             lost.append(number)
-            remove_loop(number, image)
+            remove_loop(number, image.path)
         return number
 
     monkeypatch.setattr(loop, "_add", add_and_lose)
