@@ -68,6 +68,17 @@ def test_a_directory_is_tested_and_left_as_it_was(ext4: Filesystem) -> None:
     assert not Path(f"/run/blklab-{RUN_ID}").exists()
 
 
+def test_job_files_are_checked_in_the_run_folder(
+    ext4: Filesystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal removes it after a kill, unlike a temporary directory."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    with opened(str(ext4.folder)) as session:
+        session.check(parse_scheduler_choices("none"), [work(WRITE)])
+        assert Path(f"/run/blklab-{RUN_ID}/job.fio").exists()
+    ext4.assert_untouched()
+
+
 def test_a_file_stands_for_the_directory_it_is_in(ext4: Filesystem) -> None:
     (ext4.folder / "database").write_text("precious")
     with opened(str(ext4.folder / "database")) as session:
