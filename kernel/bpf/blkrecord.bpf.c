@@ -181,12 +181,16 @@ INLINE u32 recorded(struct gendisk *disk)
 }
 
 /*
- * The key of a bio, or of none: the distance of its address from a map's. The verifier takes an address for no number
- * that can be multiplied, but the difference of two.
+ * The key of a bio, or of none: its address, negated. The verifier lets nobody multiply an address, but takes the
+ * negative of one for a number. So do those of all kernels with these tracepoints, whether they know the address as one
+ * (an argument) or as a number (a field of type void *). The compiler must not undo it.
  */
 INLINE u64 key_of(const void *bio)
 {
-	return bio ? (u64)bio - (u64)&buckets : 0;
+	u64 key = (u64)bio;
+
+	asm("%0 = -%0" : "+r"(key));
+	return key;
 }
 
 INLINE u32 bucket_of(u64 key)
@@ -424,9 +428,8 @@ INLINE void give(struct entry *entry, u16 ioprio, u16 error)
 
 /* The bios of a request that complete. */
 struct walk {
-	/* The address of the next one, and the distance of addresses from keys. */
+	/* The address of the next one. */
 	u64 bio;
-	u64 base;
 	u64 left;
 	u64 inserted;
 	u64 issued;
@@ -504,7 +507,7 @@ static long give_next(u64 index, struct walk *walk)
 	(void)index;
 	if (!FIELD_EXISTS(((struct request *)0)->ioprio))
 		read_kernel(&ioprio, sizeof(ioprio), &bio->bi_ioprio);
-	if (give_bio(walk, bio, walk->bio - walk->base, ioprio, 0))
+	if (give_bio(walk, bio, key_of(bio), ioprio, 0))
 		return 1;
 	if (read_kernel(&walk->bio, sizeof(walk->bio), &bio->bi_next))
 		return 1;
@@ -517,7 +520,6 @@ int rq_complete(u64 *ctx)
 	struct request *request = (struct request *)ctx[0];
 	struct bio *bio = request->bio;
 	struct walk walk = {};
-	u64 key, first_bio;
 
 	if (!bio || !recorded(request->q->disk))
 		return 0;
@@ -529,14 +531,10 @@ int rq_complete(u64 *ctx)
 	if (FIELD_EXISTS(request->ioprio))
 		walk.ioprio = request->ioprio;
 	/* Most requests have one bio, and the kernel's loop costs more than that one. */
-	key = key_of(bio);
-	if (give_bio(&walk, bio, key, bio->bi_ioprio, request) || !bio->bi_next)
+	if (give_bio(&walk, bio, key_of(bio), bio->bi_ioprio, request) || !bio->bi_next)
 		return 0;
-	/* The others' addresses are numbers. */
-	if (read_kernel(&first_bio, sizeof(first_bio), &request->bio) ||
-	    read_kernel(&walk.bio, sizeof(walk.bio), &bio->bi_next))
+	if (read_kernel(&walk.bio, sizeof(walk.bio), &bio->bi_next))
 		return 0;
-	walk.base = first_bio - key;
 	loop(MOST_BIOS, give_next, &walk, 0);
 	return 0;
 }

@@ -6,7 +6,8 @@ These are for programs and notebooks; everything else is the command line's.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False  # type checkers know it by its name; typing takes as long to import as all of this
 
 if TYPE_CHECKING:
     from blklab.notebook.comparison import Comparison as Comparison

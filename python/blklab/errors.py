@@ -228,12 +228,17 @@ class KernelCacheError(DataError):
     """A guest kernel in the cache is damaged or of another version."""
 
 
-class InterruptedRunError(BlklabError):
+class InterruptedRunError(BaseException):
     """A signal ended the run; its measurements are kept.
 
-    The exit code is 128 plus the signal's number, as shells expect.
+    Like KeyboardInterrupt it is no `Exception`, so that nothing that handles errors takes it for one and goes
+    on. The exit code is 128 plus the signal's number, as shells expect.
     """
 
     def __init__(self, signal_number: int, message: str) -> None:
-        super().__init__(message)
+        super().__init__(signal_number, message)
         self.signal_number = signal_number
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message

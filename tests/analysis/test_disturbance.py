@@ -9,7 +9,9 @@ import pytest
 from blklab.analysis.disturbance import machine_findings, without_marked
 from blklab.analysis.verdict import analyse
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.machine_events import DiskTraffic, MachineEvents
+from blklab.records.machine_events import DiskTraffic, KernelMessage, MachineEvents
+from blklab.report.documents.comparison import compare_document
+from blklab.report.text.conditions import conditions, quiet_sentence
 from blklab.testing.experiments import QUIET, SchedulerBehaviour, make_experiment, make_spec
 
 WORKLOAD = "random-read-4k-qd32"
@@ -67,6 +69,42 @@ def test_what_marks_a_run(event: MachineEvents, said: str) -> None:
 )
 def test_what_does_not(event: MachineEvents) -> None:
     assert machine_findings(_record({(3, "bfq"): event})).disturbances == []
+
+
+HUNG = KernelMessage(kind="timeout", text="nvme nvme0: I/O tag 458 QID 1 timeout, aborting")
+
+
+def test_what_the_kernel_logs_about_a_disk_marks_a_run_whatever_others_had() -> None:
+    hung = _changed(kernel_log_read=True, kernel_messages=[HUNG, HUNG], nr_kernel_messages=2)
+    every = {(block, label): hung for block in range(6) for label in ("none", "bfq")}
+    findings = machine_findings(_record(every))
+    assert len(findings.disturbances) == 12
+    assert findings.disturbances[0].text == f'the kernel\'s log: timeout (2): "{HUNG.text}"'
+
+
+def test_a_run_that_takes_far_longer_than_asked_is_marked() -> None:
+    asked = {(block, label): _changed(asked_ns=8_000_000_000, duration_ns=8_300_000_000)
+             for block in range(6) for label in ("none", "bfq")}  # fmt: skip
+    late = asked | {(2, "none"): _changed(asked_ns=8_000_000_000, duration_ns=62_400_000_000)}
+    findings = machine_findings(_record(late))
+    (one,) = findings.disturbances
+    assert (one.block, one.scheduler) == (2, "none")
+    assert "54.4 s longer than asked (typical: as long as asked)" in one.text
+    # A load that always waits for its last writes marks none.
+    slow = {key: _changed(asked_ns=8_000_000_000, duration_ns=20_000_000_000) for key in asked}
+    findings = machine_findings(_record(slow))
+    assert findings.disturbances == []
+    assert findings.typical == [f"in a typical run of {WORKLOAD}: 12 s longer than asked"]
+
+
+def test_the_report_names_what_the_kernel_logged() -> None:
+    hung = _changed(kernel_log_read=True, kernel_messages=[HUNG], nr_kernel_messages=1)
+    record = _record({(2, "none"): hung})
+    document = compare_document(record, analyse(record))
+    assert conditions(document)[0] == (
+        f"The kernel's log tells of trouble with the disk during 1 run: timeout ({HUNG.text})."
+    )
+    assert quiet_sentence(document) is None
 
 
 def test_what_all_runs_suffer_alike_marks_none_but_is_said() -> None:

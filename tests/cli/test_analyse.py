@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from rich.console import Console
 
 from blklab.cli import run
 from blklab.errors import ExitCode
 from blklab.reanalysis.analysis import AnalysisRequest, analyse_files
 from blklab.reanalysis.report.text import render_analysis
+from blklab.report.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests" / "readers" / "files"
@@ -181,6 +181,6 @@ def test_no_damage_ends_in_a_traceback(
 def test_an_ascii_terminal_can_show_it(in_folder: Path) -> None:
     buffer = io.BytesIO()
     file = io.TextIOWrapper(buffer, encoding="ascii")
-    render_analysis(analyse_files(AnalysisRequest(paths=["damaged.log"])), Console(file=file, width=80))
+    render_analysis(analyse_files(AnalysisRequest(paths=["damaged.log"])), Terminal(file=file, width=80))
     file.flush()
     assert all(len(line) <= 80 for line in buffer.getvalue().decode("ascii").splitlines())

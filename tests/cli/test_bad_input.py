@@ -31,6 +31,11 @@ def _in_a_folder_with_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "spec.toml").write_text('target = "sim:fixed"\nshedulers = ["none"]\n')
     (tmp_path / "no-target.toml").write_text("targets = []\n")
     (tmp_path / "torn.toml").write_text('target = "sim:')
+    with (tmp_path / "large.fio").open("wb") as large:
+        large.truncate((16 << 20) + 1)
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    for name in ("link.html", "explain.html", "playground.html"):
+        (tmp_path / name).symlink_to(tmp_path / "good.fio")
     (tmp_path / "bad-profile.toml").write_text(
         'name = "bad"\nsummary = "bad"\nkind = "fixed"\nlatency = "-3us"\n'
     )
@@ -92,6 +97,42 @@ CASES = [
     (["runs", "--store", "nonsense://"], 6, "nonsense"),
     (["frobnicate"], 2, "frobnicate"),
     (["apply", "bfq", "--device", "/dev/nowhere"], 2, "/dev/nowhere"),
+    (["apply", "bfq:nr_requests=64;id", "--device", "."], 2, "'nr_requests=64;id'"),
+    (["compare", "sim:fixed", "--sweep", "bfq:slice_idle=0,2;id"], 2, "'2;id'"),
+    (["compare", "sim:fixed", "--queue", "nr_requests=64;id"], 2, "'64;id'"),
+    (["compare", "sim:fixed", "--cgroup", "b:io.max=rbps=1;id"], 2, "'rbps=1;id'"),
+    (["compare", "sim:fixed", "--change", "1s nr_requests=$(id)"], 2, "'$(id)'"),
+    # What an unset variable leaves.
+    (["compare", ""], 2, "the target is empty"),
+    (["run", "", "good.fio"], 2, "the target is empty"),
+    (["apply", "bfq", "--device", ""], 2, "no path is named"),
+    (["report", ""], 2, "no run is named"),
+    (["runs", "--store", ""], 2, "--store is empty"),
+    (["compare", "sim:fixed", "-w", "good.fio", "--html", ""], 2, "has no name"),
+    # Numbers that are none, or beyond all bounds.
+    (["analyse", "--confidence", "nan", "good.fio"], 2, "nan is not a number"),
+    (["fleet", "--margin", "nan"], 2, "nan is not a number"),
+    (["compare", "sim:fixed", "--margin=nan"], 2, "nan is not a number"),
+    (["compare", "sim:fixed", "--seed", str(1 << 53)], 2, "0<=x<=9007199254740991"),
+    (["compare", "sim:fixed", "--runtime=99999999999999999999s"], 2, "too long"),
+    (["compare", "sim:fixed", f"--budget={'9' * 400}h"], 2, "too long"),
+    (["compare", f"loop:{'9' * 400}p"], 2, "too large"),
+    (["compare", "sim:fixed", "--design", "switchback", "-n", "3"], 2, "error: the design switchback has"),
+    # Files that are none.
+    (["compare", "sim:fixed", "-w", "A" * 300], 2, "there is no workload"),
+    (["compare", "A" * 300], 2, "name too long"),
+    (["compare", "sim:fixed", "-w", "/dev/zero"], 2, "is a device, not a file"),
+    (["compare", "--spec", "/dev/zero"], 2, "is a device, not a file"),
+    (["compare", "sim:./zero.toml"], 2, "is a device, not a file"),
+    (["compare", "sim:fixed", "-w", "large.fio"], 2, "more than 16 MiB"),
+    (["explain", "--from", "/dev/zero", "--html", "x.html"], 6, "is a device, not a file"),
+    (["analyse", "/dev/zero"], 6, "is a device, not a file"),
+    # Outputs.
+    (["compare", "sim:fixed", "-w", "good.fio", "--html", "missing/x.html"], 3, "missing does not exist"),
+    (["compare", "sim:fixed", "-w", "good.fio", "--json", "link.html"], 3, "symbolic link"),
+    (["explain", "sim:fixed", "good.fio"], 3, "explain.html: cannot be written: is a symbolic link"),
+    (["explain", "sim:fixed", "good.fio", "--window", "100h-101h", "--html", "x.html"], 2, "ends at"),
+    (["playground"], 3, "playground.html: cannot be written: is a symbolic link"),
 ]
 
 
@@ -106,6 +147,41 @@ def test_one_message_and_the_documented_code(
     assert named in captured.err
     assert "Traceback" not in captured.err
     assert "defect" not in captured.err
+    assert Path("good.fio").read_text() == GOOD_JOB
+    assert not Path("missing").exists()
+
+
+def test_a_directory_that_is_gone_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert run(["targets"]) == ExitCode.REQUIREMENT
+    assert "the current directory does not exist any more" in capsys.readouterr().err
+
+
+def test_a_defect_is_still_called_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error about a path that nobody gave is no mistake of the request."""
+
+    def fails(*_arguments: object, **_keywords: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory", "/sys/internal")
+
+    monkeypatch.setattr("blklab.cli.compare.build_specs", fails)
+    monkeypatch.delenv("BLKLAB_DEBUG", raising=False)
+    assert run(["compare", "sim:fixed"]) == ExitCode.INTERNAL
+    assert "a defect in blklab: FileNotFoundError" in capsys.readouterr().err
+    monkeypatch.setattr("blklab.cli.compare.build_specs", lambda *_: Path("A" * 300).stat())
+    assert run(["compare", "A" * 300]) == ExitCode.USAGE
+
+
+def test_a_message_forges_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "sim:\x1b]0;own\x07\nhint: curl x | sh"]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert r"\x1b]0;own\x07\nhint: curl x | sh" in said
+    assert len(said.splitlines()) == 2
 
 
 def test_a_store_that_is_damaged_is_left_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def test_rule_and_profile_with_their_evidence(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rule, profile = tmp_path / "x.rules", tmp_path / "mine" / "tuned.conf"
+    profile.parent.mkdir()
     outputs = ["--udev-rule", str(rule), "--tuned-profile", str(profile)]
     assert run(["fleet", "--model", "EXAMPLE*", "--store", url, *outputs]) == 0
     for text in (rule.read_text("utf-8"), profile.read_text("utf-8")):

@@ -91,6 +91,16 @@ def test_targets_without_root() -> None:
     assert "sim:fixed" in answer.stdout
 
 
+@pytest.mark.root
+def test_targets_do_not_promise_a_user_disks_that_he_cannot_open(make_loop: LoopMaker) -> None:
+    disk = make_loop(16)
+    disk.dev_path.chmod(0o600)
+    entries = json.loads(_as_another_user("targets", "--json", "-").stdout)["disks"]
+    entry = next(entry for entry in entries if entry["name"] == disk.name)
+    assert not entry["readable"]
+    assert entry["reads"] == "it cannot be opened: permission denied"
+
+
 def test_doctor_agrees_with_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     code = run(["doctor", "--json", "-"])
     document = json.loads(capsys.readouterr().out)

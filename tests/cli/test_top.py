@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,32 @@ def test_classes_and_levels_are_shown(tmp_path: Path, capsys: pytest.CaptureFixt
     threads = [row for row in sample["tasks"] if row["process"] == level]
     assert len(threads) == 2
     assert all(row["write_bytes_per_second"] > 0 and not row["inherited"] for row in threads)
+
+
+def test_names_of_processes_steer_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any user can call a process anything, and root looks at it."""
+    hostile = "\x1b]0;own\x07\n  1 be/4 root [red]forged"
+    row = TaskRate(
+        task=1,
+        process=1,
+        command=hostile,
+        user=hostile,
+        priority=None,
+        read_bytes_per_second=1.0,
+        write_bytes_per_second=1.0,
+        io_delay_fraction=0.0,
+    )
+    monkeypatch.setattr("blklab.cli.top_tasks.rates", lambda *_: [row])
+    for arguments in ([], ["--json"], ["--json", str(tmp_path / "x.json")]):
+        assert run(["top", "-b", "-n", "1", "-d", "1ms", *arguments]) == ExitCode.OK
+        shown = capsys.readouterr().out
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)
+        assert not re.search(r"^ +1 be/4", shown, re.MULTILINE)
+        if not arguments:
+            assert r"\x1b]0;own\x07\n  1 be/4 root [red]forged" in shown
+    assert json.loads((tmp_path / "x.json").read_text("utf-8"))["tasks"][0]["command"] == hostile
 
 
 def test_batch_mode_keeps_its_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

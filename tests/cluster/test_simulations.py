@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +18,7 @@ from distributed import Client, Worker
 
 import blklab
 from blklab.backends import THIS_MACHINE, Workers
+from blklab.backends.cluster import client
 from blklab.backends.cluster.client import Cluster
 from blklab.cli import run
 from blklab.errors import BlklabError, JobFileError, RequirementError, RunFailedError, UsageError
@@ -207,9 +210,28 @@ def test_a_scheduler_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> No
     assert "dask scheduler" in printed
 
 
-def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compare", "sim:fixed", "-w", "many-readers", "--cluster", "no://such"]) == 3
-    assert "no Dask scheduler answers at no://such" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    "address", ["no://such", "nope", "nope:x", "tcp://:8786", "tcp://nope.invalid:8786", "tcp://[::1:8786"]
+)
+def test_an_address_that_is_none(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "sim:fixed", "-w", "many-readers", "--cluster", address]) == 3
+    assert f"no Dask scheduler answers at {address}: " in capsys.readouterr().err
+
+
+def test_somebody_else_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask's own finaliser neither waits nor complains."""
+    monkeypatch.setattr(client, "_CONNECT_S", 0.5)
+    dropped: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with (
+            pytest.raises(RequirementError, match="no Dask scheduler answers"),
+            Cluster(address).simulations(),
+        ):
+            pass
+    gc.collect()
+    assert dropped == []
 
 
 def test_a_scheduler_without_workers(dask: DaskCluster) -> None:

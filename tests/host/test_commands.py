@@ -25,7 +25,7 @@ from blklab.spec.command_options import with_command_options
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.workloads import Workload, load_workload, workload_of_description
 from command_runs import json_of
-from host.conftest import READ, Filesystem, LoopDevice, cell, opened, work
+from host.conftest import READ, RUN_ID, Filesystem, LoopDevice, cell, opened, work
 from real_devices import own_loops
 
 pytestmark = pytest.mark.root
@@ -103,17 +103,17 @@ def test_a_directory_keeps_its_file_system_and_cold_commands_get_one_of_their_ow
         (warning,) = session.check(parse_scheduler_choices("none"), [cold])
         assert "kernel worker" in warning
         session.prepare([cold], print)
-        assert len(own_loops(ext4.folder)) == 1
+        assert len(own_loops(Path(f"/run/blklab-{RUN_ID}"))) == 1
         assert moved(measured(session.run(cell("bfq", cold)))[1], "read") >= 8 * MIB
     ext4.assert_untouched()
-    assert own_loops(ext4.folder) == []
+    assert own_loops(Path(f"/run/blklab-{RUN_ID}")) == []
     warm = command('test "$PWD" = "$BLKLAB_DIR" && test "$PWD" = {dir} && echo it > written')
     with opened(str(ext4.folder)) as session:
         session.prepare([warm], print)
         _, counted = measured(session.run(cell("none", warm)))
         assert moved(counted, "written") >= 4096
         assert [path.read_text() for path in ext4.folder.rglob("written")] == ["it\n"]
-        assert own_loops(ext4.folder) == []
+        assert own_loops(Path(f"/run/blklab-{RUN_ID}")) == []
     ext4.assert_untouched()
 
 

@@ -103,7 +103,7 @@ def test_a_read_only_file_system_is_an_error(ext4: Filesystem) -> None:
 def test_without_fio_nothing_begins(
     target: str, ext4: Filesystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Path
 ) -> None:
-    for name in ("setpriv", "unshare", "losetup"):
+    for name in ("setpriv", "unshare"):
         (tmp_path / name).symlink_to(shutil.which(name) or "")
     monkeypatch.setenv("PATH", str(tmp_path))
     name = str(ext4.folder) if target == "directory" else f"loop:8m,dir={ext4.folder}"

@@ -9,7 +9,7 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
-from blklab.records.locations import run_files_folder
+from blklab.records.run_files import run_files_folder
 from blklab.spec.workloads import parse_workload
 from fio_examples import FOLDER, smaller
 from host.conftest import RUN_ID, Filesystem, cell, opened, work

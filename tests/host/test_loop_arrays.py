@@ -41,13 +41,13 @@ def folder(disk_folder: Path) -> Iterator[Path]:
     _assert_nothing_is_left(disk_folder)
 
 
-def _mounts_in(folder: Path) -> list[str]:
+def _mounts() -> list[str]:
     points = [mount.mount_point for mount in read_mounts(Path("/proc"))]
-    return [point for point in points if point.startswith(f"{folder}/")]
+    return [point for point in points if point.startswith("/run/blklab-") and RUN_ID in point]
 
 
 def _assert_nothing_is_left(folder: Path) -> None:
-    assert _mounts_in(folder) == []
+    assert _mounts() == []
     assert own_loops(folder) == []
     assert list(folder.iterdir()) == []
 
@@ -59,7 +59,7 @@ def _target(folder: Path) -> str:
 def test_an_array_is_made_and_removed(folder: Path) -> None:
     with opened(_target(folder)) as session:
         assert len(session.target.disks) == len(own_loops(folder)) == 4
-        (point,) = _mounts_in(folder)
+        (point,) = _mounts()
         workload = work(WRITE)
         session.check([], [workload])
         session.prepare([workload], lambda line: None)

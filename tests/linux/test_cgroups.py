@@ -13,6 +13,7 @@ from typing import cast
 
 import pytest
 
+from blklab.backends.group_choices import skewing_shares
 from blklab.errors import JobFileError, RequirementError, TunableError, UsageError
 from blklab.linux.apply import cost_parameters as cost
 from blklab.linux.apply.identity import Identity
@@ -33,7 +34,7 @@ from blklab.linux.disks.disk import Disk
 from blklab.linux.journal import undo as journal_undo
 from blklab.linux.journal.journal import Journal
 from blklab.linux.queue.snapshot import QueueSnapshot
-from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.schedulers import parse_scheduler_choice, parse_scheduler_choices
 from blklab.spec.workloads import Workload, parse_workload
 
 CHILD_FILES = ("io.weight", "io.bfq.weight", "io.max", "cgroup.procs", "cgroup.subtree_control")
@@ -390,7 +391,9 @@ def test_io_cost_of_a_disk_is_set_recorded_and_taken_back(
     applied = load_record(identity)
     assert applied is not None
     assert applied.former_groups == tuple(undo) == ((qos, "254:0 enable=0 ctrl=auto"),)
-    cost.restore_cost(applied.former_groups)
+    assert cost.put_back(applied.former_groups, cast("Journal", TreeJournal())) == [
+        f"{qos}: 254:0 enable=0 ctrl=auto"
+    ]
     assert "enable=0" in qos.read_text()
 
 
@@ -405,3 +408,17 @@ def test_io_cost_needs_a_kernel_and_a_version_that_have_it(
     with pytest.raises(TunableError, match=r"no io\.cost\.qos under cgroup v2") as error:
         cost.cost_parameters(DISKS[0], COST)
     assert "CONFIG_BLK_CGROUP_IOCOST" in str(error.value.hint)
+
+
+def test_choices_under_which_shares_by_weight_are_skewed() -> None:
+    choices = parse_scheduler_choices(
+        "bfq:low_latency=0,bfq:low_latency=0:strict_guarantees=1,none,none:/io.cost.qos.enable=1,"
+        "none:/io.cost.qos.enable=1:/io.cost.model.rrandiops=300"
+    )
+    by_bfq, by_cost = skewing_shares(choices, {})
+    assert "skewed under bfq:low_latency=0:" in by_bfq
+    assert "no effect under none:/io.cost.qos.enable=1:" in by_cost
+    assert skewing_shares(choices[1:3], {}) == []
+    assert skewing_shares(choices[2:3], {"/": {"io.cost.qos": "enable=1"}})
+    measured = {"/": {"io.cost.qos": "enable=1", "io.cost.model": "ctrl=user model=linear rbps=1"}}
+    assert skewing_shares(choices[2:3], measured) == []

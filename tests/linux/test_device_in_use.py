@@ -68,7 +68,8 @@ def test_a_mount_in_another_namespace(disk: Disk) -> None:
         assert process.stdout is not None
         if process.stdout.readline() != "mounted\n":
             pytest.skip("mount namespaces are not allowed here")
-        assert f"{disk.name} is mounted on /mnt" in reasons_against_writing(disk.dev_path)
+        reasons = reasons_against_writing(disk.dev_path)
+        assert f"{disk.name} is mounted on /mnt in another mount namespace" in reasons
         process.communicate("\n")
 
 

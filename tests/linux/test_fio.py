@@ -136,9 +136,10 @@ def test_expected_runtime_adds_up_over_stonewalls() -> None:
 
 @needs_fio
 @pytest.mark.parametrize("name", sorted(shipped_workloads()))
-def test_fio_takes_every_shipped_workload(name: str) -> None:
+def test_fio_takes_every_shipped_workload(name: str, tmp_path: Path) -> None:
     work = load_workload(name)
-    check_job_file(find_fio(), work, job_file_text(work, regions_in_directory(work), seed=(1 << 53) - 1))
+    text = job_file_text(work, regions_in_directory(work), seed=(1 << 53) - 1)
+    check_job_file(find_fio(), work, text, tmp_path)
 
 
 EXAMPLES = {
@@ -197,25 +198,24 @@ def _job_with(option: Any) -> str:
     return f"{beside}{name}={EXAMPLES.get(name, option['default'] or '1')}\n"
 
 
-def _check_jobs(jobs: dict[str, str]) -> None:
+def _check_jobs(jobs: dict[str, str], folder: Path) -> None:
     """Has fio check jobs; one of them may wait for the job ``first``."""
     work = workload("[first]\nsize=1m\n" + "".join(f"[{name}]\n{lines}" for name, lines in jobs.items()))
     groups = {"x": "/sys/fs/cgroup/x/cgroup.procs"}
-    check_job_file(
-        find_fio(), work, job_file_text(work, regions_in_directory(work), seed=1, group_joins=groups)
-    )
+    text = job_file_text(work, regions_in_directory(work), seed=1, group_joins=groups)
+    check_job_file(find_fio(), work, text, folder)
 
 
 @needs_fio
-def test_fio_takes_every_option_that_the_parser_takes() -> None:
+def test_fio_takes_every_option_that_the_parser_takes(tmp_path: Path) -> None:
     options = [one for one in json.loads(_core.job_options()) if one["support"] != "refused"]
     jobs = {f"with-{option['name']}": _job_with(option) for option in options}
     try:
-        _check_jobs(jobs)
+        _check_jobs(jobs, tmp_path)
     except JobFileError:
         # One by one, so that the first one that fails is named.
         for name, lines in jobs.items():
-            _check_jobs({name: lines})
+            _check_jobs({name: lines}, tmp_path)
         raise
 
 
@@ -244,10 +244,10 @@ def test_every_option_of_fio_has_its_place() -> None:
 
 
 @needs_fio
-def test_what_fio_refuses_is_an_error_in_its_words() -> None:
+def test_what_fio_refuses_is_an_error_in_its_words(tmp_path: Path) -> None:
     work = workload("[a]\nsize=1m\n")
     with pytest.raises(JobFileError, match=r"fio 3.* rejects it: .*no_such_option"):
-        check_job_file(find_fio(), work, "[a]\nno_such_option=1\n")
+        check_job_file(find_fio(), work, "[a]\nno_such_option=1\n", tmp_path)
 
 
 # Versions

@@ -174,10 +174,10 @@ def assert_alike(fio: Sequence[object], model: Sequence[object], what: str) -> N
 
 @needs_fio
 @pytest.mark.parametrize("name", sorted(MODELLED | HOST_ONLY))
-def test_fio_takes_what_blklab_writes_of_an_example(name: str) -> None:
+def test_fio_takes_what_blklab_writes_of_an_example(name: str, tmp_path: Path) -> None:
     work = parse_workload(smaller(name), name=name, source=f"{name}.fio")
     regions = regions_on_device(work, "/dev/blklab", DEVICE_BYTES)
-    check_job_file(find_fio(), work, job_file_text(work, regions, seed=7))
+    check_job_file(find_fio(), work, job_file_text(work, regions, seed=7), tmp_path)
 
 
 @pytest.mark.parametrize("name", sorted(MODELLED))

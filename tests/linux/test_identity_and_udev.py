@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from sysfs_tree import SysfsTree
 
-from blklab.errors import RequirementError
+from blklab.errors import RequirementError, UsageError
 from blklab.linux.apply.identity import Identity, identify
 from blklab.linux.apply.udev import Rule, build_rule, write_rule
+from blklab.linux.apply.udev_text import assigned, comment, run_for_device
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.stack import all_disks
 from blklab.spec.schedulers import parse_scheduler_choice
@@ -182,3 +183,30 @@ def test_the_private_machine_leaves_no_trace(make_loop: LoopMaker) -> None:
     answer = in_private_machine(["sh", "-c", "touch /run/x /dev/x /etc/udev/x"], [make_loop(16)])
     assert answer.returncode == 0, answer.stderr
     assert not [path for path in ("/run/x", "/dev/x", "/etc/udev/x") if Path(path).exists()]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [("64", '"64"'), ('6"4', r'"6\"4"'), ("$env{PATH}", '"$$env{PATH}"'), ("%k", '"%%k"'), ("a b", '"a b"')],
+)
+def test_an_assigned_value_stays_in_its_string(value: str, written: str) -> None:
+    assert assigned(value) == written
+
+
+@pytest.mark.parametrize("value", ["64\\", "6\n4", "\x1b", "µ"])
+def test_what_a_string_cannot_hold_is_refused(value: str) -> None:
+    with pytest.raises(UsageError, match="cannot stand in a udev rule"):
+        assigned(value)
+
+
+def test_a_command_for_a_device_has_plain_words_only() -> None:
+    written = run_for_device("min=50.00 enable=1", "/sys/fs/cgroup/io.cost.qos")
+    assert written == ("RUN+=\"/bin/sh -c 'echo %M:%m min=50.00 enable=1 > /sys/fs/cgroup/io.cost.qos'\"")
+    for words in ("min=50;id", "min=$(id)", "min='", 'min="', "min=50 > /etc/x", "a`id`"):
+        with pytest.raises(UsageError, match="cannot be written by a udev rule"):
+            run_for_device(words, "/sys/fs/cgroup/io.cost.qos")
+
+
+def test_a_comment_ends_with_its_line() -> None:
+    assert comment("model\nRUN+=x \x1b[2J") == "# model RUN+=x \\x1b[2J\n"
+    assert comment("EXAMPLE\\") == "# EXAMPLE\\ .\n"

@@ -69,7 +69,7 @@ def test_every_entry_is_on_disk_before_the_change(state: Path, scratch: Path) ->
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, "fsync", fsync)
             journal.own_directory(scratch / ".blklab-run-1")
-        assert seen == [False]
+        assert not seen[0]
         assert b"directory" in journal.path.read_bytes()
 
 

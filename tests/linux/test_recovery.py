@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -79,32 +80,144 @@ def test_of_two_killed_runs_the_older_state_wins(make_loop: LoopMaker, state: Pa
     assert not changed(before, queue_of(disk))
 
 
+_TORN = (b"6", b'6a3f0e11 {"kind":"file"', b"6a3f0e11 {" + b"\0" * 90, b"\0" * 100, b"\0" * 5000)
+
+
+@pytest.mark.parametrize("torn", _TORN)
+def test_a_line_torn_by_a_power_cut_is_no_damage(state: Path, scratch: Path, torn: bytes) -> None:
+    """The boot is another one then. The change that the line announces had not been made yet."""
+    left = scratch / "left"
+    left.touch()
+    file = {"kind": "file", "path": str(left), "parent_inode": scratch.stat().st_ino}
+    path = dead_journal(state, "dead", [file], boot_id="another")
+    path.write_bytes(path.read_bytes() + torn)
+    (report,) = recover(state)
+    assert report.error is None
+    assert not left.exists()
+    assert list((state / "journal").glob("dead*")) == []
+
+
 @pytest.mark.root
-def test_torn_last_line(make_loop: LoopMaker, state: Path) -> None:
+@pytest.mark.parametrize("torn", _TORN)
+def test_within_a_boot_nothing_tears_a_line(make_loop: LoopMaker, state: Path, torn: bytes) -> None:
     disk = make_loop(32)
     before = queue_of(disk)
     path = die_with_journal(state, disk, "dead")
-    whole = path.read_bytes()
-    line, _ = encode_line({"kind": "file", "number": 2, "path": "/x"}, "")
-    for torn in (line[:1], line[:30], line[:-1], b"\0" * 100):
-        path.write_bytes(whole + torn)
-        (report,) = recover(state)
-        assert report.error is None, torn
-        assert not changed(before, queue_of(disk))
-        set_scheduler(disk, "bfq")
-    assert not path.exists()
+    cut = path.read_bytes() + torn
+    path.write_bytes(cut)
+    (report,) = recover(state)
+    assert isinstance(report.error, JournalError)
+    assert "was damaged: line 3" in report.error.message
+    assert not changed(before, queue_of(disk))
+    assert path.with_suffix(".damaged").read_bytes() == cut
 
 
-def test_a_journal_torn_at_any_byte_is_read_as_far_as_it_goes(state: Path) -> None:
-    path = dead_journal(
-        state, "dead", [{"kind": "file", "path": f"/x/{n}", "parent_inode": 1} for n in range(3)]
-    )
-    data = path.read_bytes()
+def _real_journal(state: Path, scratch: Path) -> tuple[Path, bytes, list[Path]]:
+    """A journal of this boot with entries of many kinds, and the files that undoing it removes."""
+    made = [scratch / f"made-{number}" for number in range(3)]
+    entries = [{"kind": "file", "path": str(file), "parent_inode": scratch.stat().st_ino} for file in made]
+    queue = {"kind": "queue", "disk": {"sys_path": "/sys/block/none-such", "name": "none-such"}}
+    group = {"kind": "process_group", "group": 2**22 + 1, "started_ticks": 10**15}
+    entries[1:1] = [{**queue, "snapshot": {"scheduler": "none", "attributes": {"nr_requests": "64"}}}, group]
+    path = dead_journal(state, "dead", entries)
+    return path, path.read_bytes(), made
+
+
+def _recovered(state: Path, path: Path, data: bytes, made: list[Path]) -> tuple[JournalError | None, int]:
+    """Recovers from a journal with these bytes: its error, and how many of the files were removed."""
+    for old in (state / "journal").glob("dead*"):
+        old.unlink()
+    for file in made:
+        file.touch()
+    path.write_bytes(data)
+    path.chmod(0o600)
+    (report,) = recover(state)
+    assert report.error is None or isinstance(report.error, JournalError), report.error
+    kept = [file.read_bytes() for file in (state / "journal").glob("dead*")]
+    assert kept == ([] if report.error is None else [data]), "kept if and only if that is said"
+    assert not path.exists(), "it is not in the way of the next start"
+    return report.error, sum(not file.exists() for file in made)
+
+
+def test_a_journal_cut_at_any_byte_is_kept_and_undone_as_far_as_it_goes(state: Path, scratch: Path) -> None:
+    """Only a cut between two lines cannot be noticed, and an empty file has nothing to tell."""
+    path, data, made = _real_journal(state, scratch)
     ends = [position + 1 for position, byte in enumerate(data) if byte == 10]
+    files = [number for number, line in enumerate(data.splitlines()) if b"/made-" in line]
     for length in range(len(data) + 1):
-        content = decode(data[:length])
-        assert content.damage is None, length
-        assert len(content.entries) == sum(1 for end in ends if end <= length)
+        error, removed = _recovered(state, path, data[:length], made)
+        intact = sum(end <= length for end in ends)
+        assert removed == sum(number < intact for number in files), length
+        assert (error is None) == (length in (0, *ends)), length
+
+
+def test_a_journal_with_random_bytes_is_kept_and_undone_as_far_as_it_goes(
+    state: Path, scratch: Path, seed: int
+) -> None:
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
+    path, data, made = _real_journal(state, scratch)
+    for _ in range(200):
+        start = chance.randrange(len(data))
+        length = chance.choice([1, 2, 16, 512, len(data)])
+        noise = chance.choice([chance.randbytes(length), bytes(length)])
+        damaged = (data[:start] + noise + data[start + length :])[: chance.choice([len(data), 10**6])]
+        if damaged == data or not damaged.strip(b"\0"):
+            continue
+        error, removed = _recovered(state, path, damaged, made)
+        assert error is not None, (start, length)
+        intact = data[:start].count(b"\n")
+        assert removed >= sum(b"/made-" in line for line in data.splitlines()[:intact]), (start, length)
+
+
+@pytest.mark.parametrize("size", [1, 30, 700, 100_000])
+def test_bytes_that_are_no_journal_are_kept(state: Path, scratch: Path, seed: int, size: int) -> None:
+    path, _, made = _real_journal(state, scratch)
+    noise = random.Random(seed).randbytes(size).replace(b"\0", b"x").replace(b"\n", b"x")  # noqa: S311
+    for data in (noise, bytes(size) if size > 4096 else noise):
+        error, removed = _recovered(state, path, data, made)
+        assert error is not None
+        assert "line 1 is damaged" in error.message
+        assert removed == 0
+
+
+@pytest.mark.parametrize("size", [0, 200])
+def test_a_journal_without_a_byte_says_that_nothing_had_begun(state: Path, scratch: Path, size: int) -> None:
+    """A file system that was cut off may know the length of what it has not written."""
+    path, _, made = _real_journal(state, scratch)
+    assert _recovered(state, path, bytes(size), made) == (None, 0)
+
+
+def test_several_damaged_journals_of_one_name_are_all_kept(state: Path) -> None:
+    for text in (b"one", b"two", b"three"):
+        path = dead_journal(state, "dead", [])
+        path.write_bytes(text)
+        (report,) = recover(state)
+        assert report.error is not None
+    kept = {file.read_bytes() for file in (state / "journal").glob("dead*.damaged")}
+    assert kept == {b"one", b"two", b"three"}
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "directory", "fifo"])
+def test_what_is_no_regular_file_is_refused_by_name(state: Path, scratch: Path, kind: str) -> None:
+    path = state / "journal" / "dead.journal"
+    target = dead_journal(state, "target", [{"kind": "file", "path": str(scratch), "parent_inode": 1}])
+    elsewhere = target.rename(scratch / "elsewhere")
+    match kind:
+        case "link":
+            path.symlink_to(elsewhere)
+        case "dangling link":
+            path.symlink_to(scratch / "nowhere")
+        case "directory":
+            path.mkdir()
+        case _:
+            os.mkfifo(path, 0o600)
+    assert stale_journals(state) == [path]
+    for reports in (recover(state), preview(state), recover(state, force=True)):
+        (report,) = reports
+        assert isinstance(report.error, JournalError)
+        assert f"{path} is no regular file" in report.error.message
+    assert os.path.lexists(path)
+    assert elsewhere.exists()
 
 
 @pytest.mark.root
@@ -118,18 +231,17 @@ def test_corrupt_journal(make_loop: LoopMaker, state: Path) -> None:
     )
     damaged = good + more
     path.write_bytes(damaged)
+    (planned,) = preview(state)
+    assert "line 3 is damaged" in planned.notes[0]
+    assert path.read_bytes() == damaged
+    assert read_attribute(disk, "scheduler") == "bfq", "a preview changes nothing"
     (report,) = recover(state)
     assert isinstance(report.error, JournalError)
     assert "line 3 is damaged" in report.error.message
-    assert "--force" in str(report.error.hint)
-    assert path.read_bytes() == damaged, "nothing of it is lost"
-    assert read_attribute(disk, "scheduler") == "bfq", "nothing was changed"
     with pytest.raises(JournalError):
         raise_for_failures([report])
-    (report,) = recover(state, force=True)
-    assert report.error is None
     assert not changed(before, queue_of(disk))
-    assert path.with_suffix(".damaged").read_bytes() == damaged
+    assert path.with_suffix(".damaged").read_bytes() == damaged, "nothing of it is lost"
     assert recover(state) == []
 
 
@@ -153,6 +265,10 @@ def test_a_journal_of_another_version(state: Path) -> None:
     (report,) = recover(state)
     assert isinstance(report.error, JournalError)
     assert "format 99" in report.error.message
+    assert path.read_bytes() == line
+    (report,) = recover(state, force=True)
+    assert report.error is None
+    assert path.with_suffix(".damaged").read_bytes() == line
 
 
 def test_an_entry_that_makes_no_sense(state: Path) -> None:
@@ -161,14 +277,6 @@ def test_an_entry_that_makes_no_sense(state: Path) -> None:
     assert isinstance(report.error, JournalError)
     assert "malformed entry" in report.error.message
     assert preview(state)[0].error is not None
-
-
-def test_an_empty_journal_says_that_nothing_had_begun(state: Path) -> None:
-    path = dead_journal(state, "dead", [])
-    path.write_bytes(b"")
-    (report,) = recover(state)
-    assert report.error is None
-    assert not path.exists()
 
 
 def test_a_journal_of_somebody_else_is_not_obeyed(state: Path, needs_root: None, scratch: Path) -> None:

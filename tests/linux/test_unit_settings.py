@@ -70,3 +70,9 @@ def test_a_rule_sets_what_belongs_to_the_disk() -> None:
         'ATTR{queue/scheduler}="none"',
         "RUN+=\"/bin/sh -c 'echo %M:%m enable=1 min=50 > /sys/fs/cgroup/io.cost.qos'\"",
     ]
+
+
+def test_a_weight_that_is_no_number_is_named() -> None:
+    choice = parse_scheduler_choice("bfq:a.slice/io.bfq.weight=heavy")
+    with pytest.raises(UsageError, match=r"a.slice/io.bfq.weight: 'heavy' is no weight"):
+        unit_commands(choice, "/dev/sda", {})

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from rich.console import Console
 
 from blklab.analysis.verdict import analyse
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import CommandSample, JobSample, RunSample
 from blklab.report.documents.comparison import CompareDocument, compare_document, run_document
 from blklab.report.html.comparison import render_html
+from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import render, render_run
 from blklab.spec.command_options import with_command_options
 from blklab.spec.workloads import workload_of_command
@@ -76,7 +76,7 @@ def test_the_wall_time_decides_and_the_load_beside_is_shown(document: CompareDoc
 
 def test_the_report_says_how_it_was_run(record: ExperimentRecord, document: CompareDocument) -> None:
     output = io.StringIO()
-    render(document, Console(file=output, width=100))
+    render(document, Terminal(file=output, width=100))
     text = " ".join(output.getvalue().split())
     assert (
         "Cold: its file system was unmounted and mounted again before each run; beside many-readers, whose"
@@ -92,7 +92,7 @@ def test_the_report_says_how_it_was_run(record: ExperimentRecord, document: Comp
 def test_a_single_run_has_a_table_of_its_own(record: ExperimentRecord) -> None:
     one = run_document("/srv", record.samples[0], scheduler="bfq", tunables={}, queue={})
     output = io.StringIO()
-    render_run(one, Console(file=output, width=100))
+    render_run(one, Terminal(file=output, width=100))
     lines = output.getvalue().splitlines()
     (row,) = [line.split() for line in lines if "83.0 MB" in line]
     assert row[-1] == "12"

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 from report_cases import CASES, analysed
-from rich.console import Console
 
 from blklab.analysis.verdict import analyse
 from blklab.execution.nearest_model import nearest_model
@@ -17,6 +16,7 @@ from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
 from blklab.report.html.page import inert_json
 from blklab.report.summary.model_answer import ModelAnswer, model_answer
+from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import MOST_CLAUSES_SHOWN, render
 from blklab.report.text.conditions import MOST_LINES, conditions, quiet_sentence
 from blklab.report.text.known import anything_settled, known_so_far
@@ -38,7 +38,7 @@ def _document(record: ExperimentRecord) -> CompareDocument:
 
 def _printed(document: CompareDocument, *, model: ModelAnswer | None = None, width: int = 100) -> str:
     file = io.StringIO()
-    render(document, Console(file=file, width=width, highlight=False), model=model, report_file="/r.html")
+    render(document, Terminal(file=file, width=width), model=model, report_file="/r.html")
     return file.getvalue()
 
 

@@ -7,13 +7,13 @@ import json
 import random
 
 import pytest
-from rich.console import Console
 
 from blklab.analysis.between_runs import compare_runs
 from blklab.analysis.fleet import analyse_fleet
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.between_runs import change_document
 from blklab.report.documents.fleet import fleet_document
+from blklab.report.terminal import Terminal
 from blklab.report.text.between_runs import render_change
 from blklab.report.text.fleet import evidence_lines, render_fleet
 from blklab.spec.drive_classes import DriveClass
@@ -72,7 +72,7 @@ def test_whatever_is_stored_has_a_report(draw: int, seed: int) -> None:
     assert all("\n" not in line for line in evidence_lines(fleet))
     for encoding, width in (("utf-8", 80), ("ascii", 60)):
         out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-        console = Console(file=out, width=width)
+        console = Terminal(file=out, width=width)
         render_fleet(fleet, DriveClass(model="EXAMPLE*"), console)
         render_change(change, console)
         out.flush()

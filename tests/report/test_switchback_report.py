@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 from switchback_cases import LOG, READS, SLOTS, SPEEDS, SWITCHBACKS, WINDOW_NS, switchback
 
 from blklab.analysis.designs import design_of
@@ -26,6 +25,7 @@ from blklab.report.summary.failures import failures_of
 from blklab.report.summary.narrowing import MOST_LOOKS, looks
 from blklab.report.summary.regret import lead_of, loss_rows
 from blklab.report.summary.slot_rates import MOST_ALIGNED_WINDOWS, aligned_slots, slot_rates
+from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import render
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -46,7 +46,7 @@ def _page(case: str) -> str:
 
 def _printed(document: CompareDocument, width: int = 80) -> str:
     file = io.StringIO()
-    render(document, Console(file=file, width=width, highlight=False))
+    render(document, Terminal(file=file, width=width))
     return file.getvalue()
 
 

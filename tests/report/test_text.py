@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from report_cases import CASES, analysed
-from rich.console import Console
 
 from blklab.report.documents.comparison import CompareDocument, compare_document, run_document
+from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import render, render_run
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -25,7 +25,7 @@ def _document(case: str) -> CompareDocument:
 def _printed(document: CompareDocument, width: int = 80, encoding: str = "utf-8") -> str:
     buffer = io.BytesIO()
     file = io.TextIOWrapper(buffer, encoding=encoding)
-    render(document, Console(file=file, width=width, highlight=False))
+    render(document, Terminal(file=file, width=width))
     file.flush()
     return buffer.getvalue().decode(encoding)
 
@@ -71,7 +71,7 @@ def test_no_colours_in_a_log_and_under_no_color(monkeypatch: pytest.MonkeyPatch)
 
     def on_terminal() -> str:
         file = io.StringIO()
-        render(document, Console(file=file, width=80, force_terminal=True, highlight=False))
+        render(document, Terminal(file=file, width=80, force_terminal=True))
         return file.getvalue()
 
     assert "\x1b[1;32m" in on_terminal()
@@ -107,7 +107,7 @@ def test_a_single_run() -> None:
     sample = next(one for one in record.samples if one.cell.workload == "reader-beside-writers")
     log = next(one for one in analysed("undecided")[0].samples if one.cell.workload == "write-ahead-log")
     file = io.StringIO()
-    console = Console(file=file, width=80, highlight=False)
+    console = Terminal(file=file, width=80)
     tunables = {"slice_idle": "0"}
     render_run(run_document("/srv", sample, scheduler="bfq", tunables=tunables, queue={}), console)
     render_run(run_document("/srv", log, scheduler="none", tunables={}, queue={}), console)

@@ -27,7 +27,8 @@ TIMES = st.integers(1, 10**13)
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(
     lambda name: name not in ("scheduler", "read_ahead_kb")
 )
-VALUES = st.from_regex(r"[A-Za-z0-9=./:-]([A-Za-z0-9=./: -]{0,8}[A-Za-z0-9])?", fullmatch=True)
+VALUES = st.from_regex(r"[A-Za-z0-9_.+-]{1,9}( [A-Za-z0-9_.+-]{1,9})?", fullmatch=True)
+GROUP_VALUES = st.from_regex(r"[A-Za-z0-9=.:-]([A-Za-z0-9=.: -]{0,8}[A-Za-z0-9])?", fullmatch=True)
 JOBS = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs")), min_size=1).filter(
     lambda name: name == name.strip()
 )
@@ -47,7 +48,7 @@ CHANGES = st.one_of(
         at_ns=TIMES,
         group=st.sampled_from(["/", "batch", "a/b", "A.1"]),
         attribute=st.sampled_from(["io.max", "io.bfq.weight", "blkio.weight", "ioband.min"]),
-        value=VALUES,
+        value=GROUP_VALUES,
     ),
     st.builds(QueueChange, at_ns=TIMES, name=st.sampled_from(["nr_requests", "nomerges"]), value=VALUES),
     st.builds(TunableChange, at_ns=TIMES, name=NAMES, value=VALUES).filter(

@@ -13,7 +13,11 @@ margin) or has another cause than the load:
 * 10 % of the time under CPU pressure: two tasks that share a CPU for a tenth of the run;
 * reads and writes of others on the disk: 5 % of what the load moved (journal and metadata add to writes, in
   all runs alike);
-* 5 % lower CPU frequency, 10 °C more: the signs of throttling and of a change of governor.
+* 5 % lower CPU frequency, 10 °C more: the signs of throttling and of a change of governor;
+* a run that took 5 s more than the others took beyond its time: a disk that hangs and comes back.
+
+A line of the kernel's log that tells of trouble with the disk (a timeout, a reset, an error) marks its run
+whatever the others had: no disk in order writes one.
 
 Pressure on I/O is recorded but marks no block: most of it is the load's own.
 """
@@ -26,7 +30,7 @@ from dataclasses import dataclass
 
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.machine_events import MachineEvents
-from blklab.records.samples import RunSample
+from blklab.records.samples import NS_PER_SECOND, RunSample
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,12 @@ SYMPTOMS = (
         lambda value: f"{value:.0f} °C",
         typical_matters=False,
     ),
+    Symptom(
+        "overrun",
+        lambda events: events.overrun_ns / NS_PER_SECOND,
+        5.0,
+        lambda value: f"{value:.3g} s longer than asked" if value else "as long as asked",
+    ),
 )
 
 
@@ -150,6 +160,10 @@ def machine_findings(record: ExperimentRecord) -> MachineFindings:
     """Examines the events of all successful runs, workload by workload."""
     watched = [sample for sample in record.samples if sample.status == "ok" and sample.events is not None]
     disturbances: dict[int, list[str]] = {}
+    for sample in watched:
+        trouble = None if sample.events is None else sample.events.trouble
+        if trouble is not None:
+            disturbances[sample.cell.sequence] = [f"the kernel's log: {trouble}"]
     typical_ones = []
     for workload in record.spec.workloads:
         runs = [sample for sample in watched if sample.cell.workload == workload.name]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from blklab.errors import SpecError, UnknownNameError
 from blklab.spec.experiment import Conditions
-from blklab.spec.group_settings import ROOT_GROUP, group_settings
+from blklab.spec.group_settings import ROOT_GROUP, cost_is_enabled, group_settings, words_of
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Workload
 
@@ -50,3 +50,43 @@ def check_group_choices(
                     hint=f"take cgroup_weight out, and give --cgroup {place.group}:io.weight="
                     f"{job.cgroup_weight} if that share is promised",
                 )
+
+
+def skewing_shares(
+    choices: Sequence[SchedulerChoice], conditions: Mapping[str, Mapping[str, str]]
+) -> list[str]:
+    """Notes on choices under which groups do not share the disk by weight, although weights have an effect.
+
+    Args:
+        choices: The schedulers, with what they bring.
+        conditions: Settings of control groups that all of them have.
+    """
+    notes = []
+    skewed = [
+        choice.label
+        for choice in choices
+        if choice.name == "bfq"
+        and (choice.iosched.get("low_latency") != "0" or choice.iosched.get("strict_guarantees") != "1")
+    ]
+    if skewed:
+        notes.append(
+            f"shares by weight are skewed under {', '.join(skewed)}: bfq favours processes that look "
+            "interactive, at first all of them for up to 25 s (low_latency=0 ends that), and a disk with "
+            "several commands in flight serves them in an order of its own (strict_guarantees=1 ends that)"
+        )
+    guessing = [
+        choice.label for choice in choices if _guesses_costs(choice.groups_over(conditions).get(ROOT_GROUP))
+    ]
+    if guessing:
+        notes.append(
+            f"weights may have no effect under {', '.join(guessing)}: io.cost goes by the kernel's guess at "
+            "the disk's speed, and shares a slower disk equally; `blklab iocost` measures io.cost.model"
+        )
+    return notes
+
+
+def _guesses_costs(of_disk: Mapping[str, str] | None) -> bool:
+    """Whether io.cost is on without a model of the disk."""
+    if of_disk is None or not cost_is_enabled({ROOT_GROUP: of_disk}):
+        return False
+    return not words_of(of_disk.get("io.cost.model", "")).keys() - {"ctrl", "model"}

@@ -6,6 +6,7 @@ before making it, and undoes it when the session ends, whatever the cause.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -13,10 +14,12 @@ from pathlib import Path
 
 from blklab.backends.host_session import HostSession
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.errors import DeviceVanishedError, LockedError, RequirementError
+from blklab.errors import DeviceVanishedError, LockedError, RefusedError, RequirementError
+from blklab.linux.directories.trusted_path import untrusted_component
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.loop import first_free_index
 from blklab.linux.disks.resolution import Resolution, resolve
+from blklab.linux.disks.zones import zoned_model
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import raise_for_failures, recover
@@ -24,12 +27,14 @@ from blklab.linux.journal.state import state_directory
 from blklab.linux.load.fio import find_fio
 from blklab.linux.load.hdparm import find_hdparm
 from blklab.linux.machine.requirements import require_linux, require_root
-from blklab.linux.queue.schedulers import available_schedulers
+from blklab.linux.queue.schedulers import offered_schedulers
 from blklab.linux.queue.snapshot import snapshot
 from blklab.linux.scratch.directory import ScratchDirectory
-from blklab.linux.scratch.loop import DEFAULT_SCRATCH_FOLDER, ScratchLoop
+from blklab.linux.scratch.loop import ScratchLoop
 from blklab.linux.scratch.loop_array import FILESYSTEM, MOUNT_OPTIONS, ScratchLoopArray
+from blklab.linux.scratch.loop_place import DEFAULT_SCRATCH_FOLDER, check_loop_place, memory_beneath
 from blklab.linux.scratch.raw_device import RawDevice
+from blklab.linux.scratch.run_folder import RunFolder
 from blklab.linux.scratch.space import ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import DiskDescription, TargetDescription
@@ -82,7 +87,8 @@ class HostBackend:
                 stack.enter_context(disk_locks(watched, run_id=options.run_id))
                 _recover_killed_runs()
                 journal = stack.enter_context(Journal.create(options.run_id, f"test of {target.text}"))
-                space, leaves = _create_loops(target, folder, options, journal)
+                run_folder = RunFolder(options.run_id, journal)
+                space, leaves = _create_loops(target, folder, run_folder, options, journal)
                 description = _describe_loops(target, leaves)
             else:
                 resolution = _resolve(target)
@@ -91,7 +97,8 @@ class HostBackend:
                 _recover_killed_runs()
                 description = _describe_path(target, resolution)
                 journal = stack.enter_context(Journal.create(options.run_id, f"test of {target.text}"))
-                space = _space_of(resolution, options, journal)
+                run_folder = RunFolder(options.run_id, journal)
+                space = _space_of(resolution, options, run_folder, journal)
             stack.callback(space.close)
             for leaf in leaves:
                 journal.protect_queue(leaf)
@@ -103,11 +110,13 @@ class HostBackend:
                 fio=fio,
                 hdparm=find_hdparm(),
                 journal=journal,
+                run_folder=run_folder,
                 watched=watched,
             )
 
     def _dry_session(self, target: Target, options: SessionOptions) -> Session:
         description = self.describe(target)
+        run_folder = RunFolder(options.run_id, None)
         if isinstance(target, LoopTarget):
             leaves = [
                 replace(read_disk(_VIRTUAL_BLOCK / disk.name), size_bytes=target.size_bytes)
@@ -115,15 +124,22 @@ class HostBackend:
             ]
             folder = _scratch_folder(target)
             space: ScratchSpace = (
-                ScratchLoopArray(target, folder, options.run_id, [leaf.name for leaf in leaves])
+                ScratchLoopArray(target, folder, run_folder, options.run_id, [leaf.name for leaf in leaves])
                 if target.btrfs is not None
                 else ScratchLoop(target.size_bytes, folder, options.run_id, leaves[0].name)
             )
             return HostSession(
-                description, leaves, space, options, fio=find_fio(), hdparm=find_hdparm(), journal=None
+                description,
+                leaves,
+                space,
+                options,
+                fio=find_fio(),
+                hdparm=find_hdparm(),
+                journal=None,
+                run_folder=run_folder,
             )
         resolution = _resolve(target)
-        space = _space_of(resolution, options, None)
+        space = _space_of(resolution, options, run_folder, None)
         return HostSession(
             description,
             resolution.leaves,
@@ -132,6 +148,7 @@ class HostBackend:
             fio=find_fio(),
             hdparm=find_hdparm(),
             journal=None,
+            run_folder=run_folder,
         )
 
 
@@ -147,22 +164,45 @@ def _resolve(target: Target) -> Resolution:
 
 
 def _create_loops(
-    target: LoopTarget, folder: Path, options: SessionOptions, journal: Journal
+    target: LoopTarget, folder: Path, run_folder: RunFolder, options: SessionOptions, journal: Journal
 ) -> tuple[ScratchSpace, list[Disk]]:
     """Creates the loop devices that a target asks for, and the scratch space on them."""
     if target.btrfs is not None:
         names = _expected_loop_names(target)
-        array = ScratchLoopArray(target, folder, options.run_id, names)
+        array = ScratchLoopArray(target, folder, run_folder, options.run_id, names)
         return array, array.create(journal)
     space = ScratchLoop(target.size_bytes, folder, options.run_id, _expected_loop_names(target)[0])
     return space, [space.create(journal)]
 
 
-def _space_of(resolution: Resolution, options: SessionOptions, journal: Journal | None) -> ScratchSpace:
+def _space_of(
+    resolution: Resolution, options: SessionOptions, run_folder: RunFolder, journal: Journal | None
+) -> ScratchSpace:
     path = Path(resolution.path).resolve()
     if resolution.kind == "block":
-        return RawDevice(path, allow_writes=options.allow_writes)
-    return ScratchDirectory(path if resolution.kind == "directory" else path.parent, options.run_id, journal)
+        return RawDevice(_own_node(path), allow_writes=options.allow_writes)
+    folder = path if resolution.kind == "directory" else path.parent
+    return ScratchDirectory(folder, options.run_id, run_folder, journal)
+
+
+def _own_node(device: Path) -> Path:
+    """The node of a block device that nobody else can replace: it is opened again and again.
+
+    Raises:
+        RefusedError: if there is none.
+    """
+    reason = untrusted_component(device)
+    if reason is None:
+        return device
+    number = device.stat().st_rdev
+    folder = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+    node = Path("/dev", folder.name.replace("!", "/"))
+    if not node.is_block_device() or node.stat().st_rdev != number:
+        raise RefusedError(
+            f"another user could put another device in the place of {device}: {reason}",
+            hint="name the device by its node in /dev",
+        )
+    return node
 
 
 def _recover_killed_runs() -> None:
@@ -178,6 +218,7 @@ def _scratch_folder(target: LoopTarget) -> Path:
         raise RequirementError(
             f"{target.text}: there is no directory {folder}", hint="name one: loop:1g,dir=PATH"
         )
+    check_loop_place(folder, named=target.directory is not None)
     return folder
 
 
@@ -189,16 +230,17 @@ def _disks_under(folder: Path) -> list[Disk]:
 
 
 def _describe_disk(leaf: Disk) -> DiskDescription:
-    active, offered = available_schedulers(leaf)
+    offer = offered_schedulers(leaf)
     return DiskDescription(
         name=leaf.name,
         model=leaf.model,
         size_bytes=leaf.size_bytes,
         rotational=leaf.rotational,
-        scheduler=active,
-        schedulers=offered,
+        scheduler=offer.active,
+        schedulers=offer.names,
         queue=snapshot(leaf).attributes,
         identity=leaf.digest,
+        zoned=zoned_model(leaf),
     )
 
 
@@ -240,11 +282,14 @@ def _describe_loops(target: LoopTarget, leaves: Sequence[Disk]) -> TargetDescrip
 
 
 def _summary_of_loops(target: LoopTarget, names: str) -> str:
+    folder = _scratch_folder(target)
     size = f"{format_bytes(target.size_bytes)}{' each' if target.btrfs else ''}, direct I/O"
+    if memory_beneath(folder) is not None:
+        size += ", in memory: no disk is measured"
     if target.btrfs is None:
-        return f"{target.text}: scratch file in {_scratch_folder(target)} as the loop device {names} ({size})"
+        return f"{target.text}: scratch file in {folder} as the loop device {names} ({size})"
     return (
-        f"{target.text}: {FILESYSTEM} {target.btrfs} on scratch files in {_scratch_folder(target)} "
+        f"{target.text}: {FILESYSTEM} {target.btrfs} on scratch files in {folder} "
         f"as the loop devices {names} ({size})"
     )
 
@@ -268,7 +313,8 @@ def _describe_planned_loop(target: LoopTarget) -> TargetDescription:
     offered: list[str] = []
     for folder in [*sorted(_SYS_BLOCK.glob("loop*")), *sorted(_SYS_BLOCK.glob("*"))]:
         with suppress(DeviceVanishedError):  # another program may remove its loop device just now
-            active, offered = available_schedulers(read_disk(folder.resolve()))
+            offer = offered_schedulers(read_disk(folder.resolve()))
+            active, offered = offer.active, offer.names
         if offered:
             break
     return TargetDescription(
@@ -293,7 +339,8 @@ def _describe_planned_loop(target: LoopTarget) -> TargetDescription:
 
 def _in_words(disk: DiskDescription) -> str:
     kind = {True: "rotational", False: "not rotational", None: ""}[disk.rotational]
-    return ", ".join(part for part in (disk.model, format_bytes(disk.size_bytes), kind) if part)
+    zoned = f"{disk.zoned} zoned" if disk.zoned else ""
+    return ", ".join(part for part in (disk.model, format_bytes(disk.size_bytes), kind, zoned) if part)
 
 
 def _common_value(values: Sequence[str | None]) -> str | None:

@@ -16,14 +16,11 @@ from blklab.linux.load.fio import JOB_FILE, Fio, check_job_file
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.linux.processes.exit_accounting import DELAY_ACCOUNTING
-from blklab.linux.scratch.command_space import BESIDE_FOLDER, CommandSpace
+from blklab.linux.scratch.command_space import CommandSpace
 from blklab.linux.scratch.layout import regions_in_directory
 from blklab.linux.scratch.space import Announce
 from blklab.spec.commands import DIRECTORY_VARIABLE, Command, in_directory
 from blklab.spec.workloads import Workload
-
-DATA_LINK = "data"
-"""Link in fio's working directory to a directory target's test files, so that paths need no quoting."""
 
 GroupJoins = Callable[[Workload], Mapping[str, str]]
 Monitoring = Callable[[], AbstractContextManager[None]]
@@ -48,8 +45,13 @@ class CommandRuns:
         self._warm: str | None = None
         """Name of the command that ran last, whose files the page cache holds."""
 
-    def check(self, workloads: Sequence[Workload], *, precondition: bool) -> list[str]:
+    def check(self, workloads: Sequence[Workload], folder: Path, *, precondition: bool) -> list[str]:
         """Makes sure that commands can run here; changes nothing.
+
+        Args:
+            workloads: Commands and others.
+            folder: fio's working directory.
+            precondition: Whether everything is to be overwritten first.
 
         Returns:
             Warnings for the user.
@@ -70,7 +72,7 @@ class CommandRuns:
                 )
             check_requirements(workload.name, workload.command)
             if workload.beside is not None:
-                check_job_file(self._fio, workload.beside, self._beside_text(workload, seed=0))
+                check_job_file(self._fio, workload.beside, self._beside_text(workload, seed=0), folder)
             if workload.command.cold and not self._space.on_device:
                 warnings.append(
                     f"{workload.name}: its cold file system is reached through a loop device, so the disk's "
@@ -150,9 +152,6 @@ class CommandRuns:
         command, directory = _command_of(workload), self._space.directory(workload)
         lines = [f"echo 1 > {DELAY_ACCOUNTING}", *self._space.creation_commands(workload)]
         if workload.beside is not None:
-            if self._space.on_device:
-                files = shlex.quote(str(directory.parent / BESIDE_FOLDER))
-                lines.append(f"ln -sfn {files} {BESIDE_FOLDER}")
             lines.append(f"cat > {JOB_FILE} <<'END'\n{self._beside_text(workload, seed=seed)}END")
         lines.append(f"export {DIRECTORY_VARIABLE}={shlex.quote(str(directory))}")
         if command.set_up:
@@ -196,8 +195,10 @@ class CommandRuns:
         if command.cold:
             self._warm = None
             self._space.empty_page_cache()
-        else:
+        elif self._space.directory(workload).is_dir():
             self._space.write_back(workload)
+        else:
+            return f"its directory {self._space.directory(workload)} is gone"
         return None
 
     def _repeat_set_up(self, workload: Workload) -> str | None:
@@ -218,10 +219,6 @@ class CommandRuns:
             )
         return FioReport([] if outcome.job is None else [outcome.job], outcome.error, [])
 
-    def _beside_link(self) -> str:
-        """The directory of the load's files, relative to fio's working directory."""
-        return BESIDE_FOLDER if self._space.on_device else DATA_LINK
-
     def _beside_text(self, workload: Workload, *, seed: int) -> str:
         if workload.beside is None:
             raise ValueError(f"{workload.name} runs alone")
@@ -229,7 +226,7 @@ class CommandRuns:
             endless(workload.beside),
             regions_in_directory(workload.beside),
             seed=seed,
-            folder=self._beside_link(),
+            folder=self._space.beside_folder,
             group_joins=self._group_joins(workload.beside),
             longest_ns=_longest_ns(_command_of(workload)),
         )

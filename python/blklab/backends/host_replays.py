@@ -27,21 +27,17 @@ GroupFiles = Callable[[Workload], Mapping[str, str]]
 class HostReplays:
     """The replays of one session."""
 
-    def __init__(
-        self, space: ScratchSpace, leaves: Sequence[Disk], group_files: GroupFiles, link: str | None
-    ) -> None:
+    def __init__(self, space: ScratchSpace, leaves: Sequence[Disk], group_files: GroupFiles) -> None:
         """Changes nothing.
 
         Args:
             space: Where they work.
             leaves: The disks beneath.
             group_files: For a load, the file of each control group that takes processes.
-            link: The test files' directory, relative to the working directory; None for devices.
         """
         self._space = space
         self._leaves = leaves
         self._group_files = group_files
-        self._link = link
         self._own_paths: OwnPaths | None = None
         """Zeros if they cannot be measured; None before."""
 
@@ -63,7 +59,7 @@ class HostReplays:
                 region,
                 self._leaves,
                 folder,
-                data=self._data_folder(folder),
+                data=self._space.folder,
                 writes=job.writes,
                 home=max(workload.jobs, key=lambda job: job.replayed_ios or 0).replayed_home,
             )
@@ -81,7 +77,7 @@ class HostReplays:
     def run(self, workload: Workload, folder: Path) -> tuple[FioReport, dict[str, str]]:
         """Replays in a working directory; returns the report, and the program's name."""
         program = find_replay_program()
-        report = run_replay(program, self._request(workload, folder), folder)
+        report = run_replay(program, self._request(workload), folder)
         engine = {"name": "blkguest replay", "version": program.version}
         if self._own_paths not in (None, OwnPaths()):
             engine["own_path"] = str(self._own_paths)
@@ -90,19 +86,16 @@ class HostReplays:
     def commands(self, workload: Workload, folder: Path) -> list[str]:
         """The steps of `run` as shell commands."""
         return [
-            f"cat > {REQUEST_FILE} <<'END'\n{self._request(workload, folder)}\nEND",
+            f"cat > {REQUEST_FILE} <<'END'\n{self._request(workload)}\nEND",
             shlex.join(find_replay_program().command(folder)),
         ]
 
-    def _request(self, workload: Workload, folder: Path) -> str:
+    def _request(self, workload: Workload) -> str:
         return replay_request(
             workload,
             self._space.regions(workload),
-            folder=self._data_folder(folder),
+            folder=self._space.folder,
             group_files=self._group_files(workload),
             own_paths=self._own_paths or OwnPaths(),
             segment_limits=segment_limits(leaf.name for leaf in self._leaves),
         )
-
-    def _data_folder(self, folder: Path) -> Path | None:
-        return None if self._link is None else folder / self._link

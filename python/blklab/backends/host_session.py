@@ -11,7 +11,12 @@ from pathlib import Path
 
 from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
-from blklab.backends.group_choices import CHANGES_GROUPS, change_groups, check_group_choices
+from blklab.backends.group_choices import (
+    CHANGES_GROUPS,
+    change_groups,
+    check_group_choices,
+    skewing_shares,
+)
 from blklab.backends.host_changes import (
     HostChanges,
     await_command,
@@ -21,7 +26,7 @@ from blklab.backends.host_changes import (
     phase_window_ms,
     settings_of_groups,
 )
-from blklab.backends.host_commands import DATA_LINK, CommandRuns
+from blklab.backends.host_commands import CommandRuns
 from blklab.backends.host_replays import HostReplays
 from blklab.backends.host_stretch import load_ns, slot_samples, stretch_window_ms, take_turns
 from blklab.backends.protocol import SessionOptions
@@ -31,8 +36,11 @@ from blklab.linux.cgroups.choice_settings import ChoiceSettings
 from blklab.linux.cgroups.hierarchy import find_hierarchy, offered_attributes
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
+from blklab.linux.disks.arrays import array_troubles
 from blklab.linux.disks.disk import Disk, read_disk
+from blklab.linux.disks.zones import check_order, check_zoned_writes, zones_of_node
 from blklab.linux.journal.journal import Journal
+from blklab.linux.journal.module_loading import attributes_of_modules, load_modules, module_commands
 from blklab.linux.load.fio import (
     JOB_FILE,
     Fio,
@@ -48,6 +56,7 @@ from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.load.numa import numa_warnings
 from blklab.linux.load.replay import check_replay
+from blklab.linux.machine.kernel_log import why_unreadable
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
 from blklab.linux.queue import grace_periods
@@ -63,17 +72,18 @@ from blklab.linux.scratch.precondition import (
     precondition,
     precondition_job,
 )
+from blklab.linux.scratch.run_folder import RunFolder
 from blklab.linux.scratch.space import Announce, ScratchSpace
-from blklab.records.locations import run_files_folder
 from blklab.records.machine_events import MachineEvents
+from blklab.records.run_files import run_files_folder
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
-from blklab.spec.changes import GroupChange, PriorityChange
+from blklab.spec.changes import GroupChange, PriorityChange, SchedulerChange
+from blklab.spec.group_settings import cost_is_enabled, group_settings
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
 from blklab.spec.workloads import Workload, notes_on
 
-_WORK_FOLDERS = (Path("/run"), Path("/tmp"))  # noqa: S108 - our directory in it is new, with mode 700
 _LEAST_JUDGED_BYTES = 1 << 20
 """I/O of a command from which on that of other programs is judged in proportion to it."""
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_.=@:-]")
@@ -92,6 +102,7 @@ class HostSession:
         fio: Fio,
         hdparm: Hdparm | None,
         journal: Journal | None,
+        run_folder: RunFolder,
         watched: Sequence[Disk] | None = None,
     ) -> None:
         """Only stores its arguments; the backend has opened everything.
@@ -104,6 +115,7 @@ class HostSession:
             fio: The load generator.
             hdparm: The load generator for workloads that are its tests; None if it is not installed.
             journal: Records every change; None for a dry run.
+            run_folder: The run's own directory, fio's working directory.
             watched: The disks that serve the I/O, if they are not the leaves.
         """
         self._target = target
@@ -120,14 +132,12 @@ class HostSession:
         self._choice_settings: ChoiceSettings | None = None
         self._changes_groups = False
         """Whether a choice that was checked brings settings of control groups."""
-        self._work_folder: Path | None = None
+        self._run_folder = run_folder
         self._preconditioned = False
-        self._command_runs = CommandRuns(
-            CommandSpace(space, self._planned_work_folder()), fio, self._group_joins
-        )
-        self._replays = HostReplays(space, leaves, self._group_files, self._data_link)
-        disks = leaves if watched is None else watched
-        self._monitor = MachineMonitor([disk.sys_path for disk in disks])
+        self._command_runs = CommandRuns(CommandSpace(space, run_folder), fio, self._group_joins)
+        self._replays = HostReplays(space, leaves, self._group_files)
+        self._disks = [disk.sys_path for disk in (leaves if watched is None else watched)]
+        self._monitor = MachineMonitor(self._disks)
 
     @property
     def target(self) -> TargetDescription:
@@ -154,12 +164,12 @@ class HostSession:
         self._check_disks()
         self._settings.apply(stretch.slots[0].scheduler)
         page_cache.drop_page_cache()
-        folder, runtime_ns = self._ready_work_folder(), load_ns(stretch)
+        folder, runtime_ns = self._run_folder.ready(), load_ns(stretch)
         text = self._job_file(stretch.workload, seed=stretch.seed, stretch_ns=runtime_ns)
         engine = {"name": "fio", "version": self._fio.version}
         with (
             self._grace_periods.shortened(self._journal),
-            self._monitor.monitoring(),
+            self._monitor.monitoring(runtime_ns),
             started_fio(
                 self._fio, text, folder, read_only=self._space.read_only, runtime_ns=runtime_ns
             ) as process,
@@ -171,6 +181,7 @@ class HostSession:
         if error is None and len(turns) < len(stretch.slots):
             error = "fio ended before the last slot"
         if error is not None:
+            error = self._with_trouble(error)
             return failed_stretch(stretch, error, started_at=started_at, engine=engine)
         return slot_samples(
             stretch,
@@ -196,6 +207,7 @@ class HostSession:
         """Switches to the scheduler briefly, reads its tunables and the queue's, and restores the queues."""
         if self._journal_or_none is None:
             return None
+        load_modules([choice.name], (), self._journal)
         try:
             settings = self._settings.apply(choice.model_copy(update={"tunables": {}}))
         finally:
@@ -203,12 +215,15 @@ class HostSession:
         return settings_of_disk(settings, self._leaves[0].name)
 
     def group_attributes(self) -> frozenset[str]:
-        """Those of the mounted hierarchy with the I/O controller."""
-        return offered_attributes(find_hierarchy())
+        """Those of the mounted hierarchy with the I/O controller, with those of modules not yet loaded."""
+        return offered_attributes(find_hierarchy()) | attributes_of_modules(find_hierarchy().version)
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Tries every job file, control group, scheduler and setting once, and restores the queues."""
-        warnings = self._command_runs.check(workloads, precondition=self._options.precondition)
+        self._check_order_of_writes(choices, workloads)
+        warnings = self._command_runs.check(
+            workloads, self._run_folder.ready(), precondition=self._options.precondition
+        )
         self._check_changes(choices, workloads)
         check_group_choices(self._options, choices, workloads)
         self._changes_groups = change_groups(choices)
@@ -219,7 +234,10 @@ class HostSession:
             if workload.replays:
                 check_replay(workload)
                 continue
-            check_job_file(self._fio, workload, self._job_file(workload, seed=0))
+            text = self._job_file(workload, seed=0)
+            check_job_file(self._fio, workload, text, self._run_folder.ready())
+        # Before the groups: bfq's module brings files of theirs.
+        load_modules((choice.name for choice in choices), self._wanted_attributes(choices), self._journal)
         self._create_groups([*_job_files(workloads), *loads_beside(workloads)], choices)
         try:
             self._settings.learn(choices)
@@ -230,9 +248,10 @@ class HostSession:
                     self._changes(choice).try_all()
                     self._restore_queues()
         finally:
-            self._restore_queues()
+            # In this order: io.cost holds settings of the queue while it is on.
             if self._choice_settings is not None:
                 self._choice_settings.undo()
+            self._restore_queues()
         loads = [*_job_files(workloads), *loads_beside(workloads)]
         warnings += self._settings.notes()
         return [*notes_on(loads), *numa_warnings(loads), *self._warnings(choices, loads), *warnings]
@@ -248,9 +267,37 @@ class HostSession:
         for workload in workloads:
             check_jobs(self._options.changes, workload)
 
-    def _restore_queues(self) -> None:
+    def _check_order_of_writes(
+        self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]
+    ) -> None:
+        """Refuses schedulers that reorder writes to zoned disks.
+
+        A file system writes its metadata whatever the load does.
+        """
+        commands = any(workload.command is not None for workload in workloads)
+        writes = self._space.folder is not None or commands or any(one.writes for one in workloads)
+        planned = [one.scheduler for one in self._options.changes if isinstance(one, SchedulerChange)]
+        device = self._space.device
+        zones = None if device is None else zones_of_node(device)
+        if device is not None and zones is not None:
+            for workload in workloads:
+                check_zoned_writes(workload, zones, device)
         for leaf in self._leaves:
-            restore_snapshot(leaf, self._journal.protect_queue(leaf))
+            check_order(leaf, [*(choice.name for choice in choices), *planned], writes=writes)
+
+    def _restore_queues(self) -> None:
+        """Restores the queues; what io.cost holds while it is on, the journal restores at the end."""
+        for leaf in self._leaves:
+            wanted = self._journal.protect_queue(leaf)
+            restore_snapshot(leaf, wanted, held=self._settings.held(leaf))
+
+    def _wanted_attributes(self, choices: Sequence[SchedulerChoice]) -> set[str]:
+        """The attributes of control groups that the conditions, their changes or choices bring."""
+        return {
+            *(attribute for group in self._options.cgroups.values() for attribute in group),
+            *(one.attribute for one in self._options.changes if isinstance(one, GroupChange)),
+            *(place.attribute for choice in choices for place in group_settings(choice.of_groups)),
+        }
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
         """Lays out the test files, preconditions them once if requested, and sets commands up."""
@@ -258,17 +305,17 @@ class HostSession:
         if len(_job_files(workloads)) == len(workloads) or self._space.folder is not None:
             self._space.prepare(self._fio_loads(workloads), announce)
         if self._options.precondition and not self._preconditioned:
-            folder = self._ready_work_folder()
+            folder = self._run_folder.ready()
             files = files_to_overwrite(self._space, workloads)
             announce(f"preconditioning: overwriting {self._target.target} at random")
-            announce(precondition(self._fio, files, folder=self._data_link, work_folder=folder))
+            announce(precondition(self._fio, files, folder=self._data_folder, work_folder=folder))
             self._preconditioned = True
         if len(_job_files(workloads)) < len(workloads):
-            self._ready_work_folder()
+            self._run_folder.ready()
             self._command_runs.prepare(workloads, self._journal, announce)
         replays = [workload for workload in workloads if workload.replays]
         if replays:
-            self._replays.prepare(replays[0], self._ready_work_folder(), announce)
+            self._replays.prepare(replays[0], self._run_folder.ready(), announce)
         self._check_disks()
 
     def _fio_loads(self, workloads: Sequence[Workload]) -> list[Workload]:
@@ -293,7 +340,7 @@ class HostSession:
         report, engine = self._run_command(cell) if is_command else self._run_jobs(cell, changes)
         self._check_disks()
         error = report.error
-        logs = self._keep_logs(cell, self._ready_work_folder())
+        logs = self._keep_logs(cell, self._run_folder.ready())
         if changes is None:
             of_groups = self._settings_of_groups()
             changed = self._settings.changed_since(settings)
@@ -304,6 +351,8 @@ class HostSession:
             changes.undo_groups()
         if error is None and changed:
             error = f"another program changed settings during the run: {', '.join(changed)}"
+        if error is not None:
+            error = self._with_trouble(error)
         settings |= of_groups
         return RunSample(
             cell=cell.key,
@@ -321,7 +370,7 @@ class HostSession:
         )
 
     def _phases(self, changes: HostChanges, report: FioReport, cell: Cell) -> list[PhaseSample]:
-        folder = self._ready_work_folder()
+        folder = self._run_folder.ready()
         return phase_samples(changes, report.jobs, cell.workload, folder, self._options.runtime_ns)
 
     def _changes(self, choice: SchedulerChoice) -> HostChanges:
@@ -333,6 +382,11 @@ class HostSession:
             groups = groups or RunCgroups(hierarchy, self._options.run_id)
             of_groups = settings_of_groups(self._options.changes, hierarchy.version, self._leaves)
         return HostChanges(self._options.changes, self._settings, choice, groups, of_groups)
+
+    def _with_trouble(self, error: str) -> str:
+        """The error of a run, with what the kernel's log says about the disks."""
+        trouble = None if self._monitor.events is None else self._monitor.events.trouble
+        return error if trouble is None else f"{error}; the kernel's log: {trouble}"
 
     def _events_of(self, workload: Workload) -> MachineEvents | None:
         """Events during the last run, without its traffic if that cannot be judged.
@@ -352,9 +406,15 @@ class HostSession:
         """Drops the page cache and runs fio, hdparm or a replay; returns its report and its name."""
         page_cache.drop_page_cache()
         self._command_runs.cache_dropped()
-        folder = self._ready_work_folder()
-        with self._monitor.monitoring():
+        folder = self._run_folder.ready()
+        with self._monitor.monitoring(self._asked_ns(cell.workload)):
             return self._load(cell, folder, changes)
+
+    def _asked_ns(self, workload: Workload) -> int | None:
+        """The length that a load is to have; None if its I/Os decide."""
+        if workload.replays or self._hdparm_test(workload) is not None:
+            return None
+        return expected_runtime_ns(workload, self._options.runtime_ns)
 
     def _load(
         self, cell: Cell, folder: Path, changes: HostChanges | None
@@ -384,7 +444,7 @@ class HostSession:
         report = self._command_runs.run(
             cell.workload,
             seed=cell.key.seed,
-            folder=self._ready_work_folder(),
+            folder=self._run_folder.ready(),
             monitoring=self._monitor.monitoring,
         )
         return report, self._command_runs.engine(cell.workload)
@@ -412,7 +472,7 @@ class HostSession:
             hdparm, device = tested
             return [*lines, shlex.join(hdparm.command(cell.workload.tool, device))]
         if cell.workload.replays:
-            folder = self._work_folder or self._planned_work_folder()
+            folder = self._run_folder.path
             return [*lines, *self._replays.commands(cell.workload, folder)]
         text = self._job_file(cell.workload, seed=cell.key.seed)
         lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
@@ -438,7 +498,8 @@ class HostSession:
         if choice.name not in self._target.schedulers:
             raise unavailable_scheduler(self._target.target, choice.name, self._target.schedulers)
         loads = self._fio_loads([workload])
-        lines = self._space.commands(loads)
+        lines = module_commands([choice.name], self._wanted_attributes([choice]))
+        lines += self._space.commands(loads)
         names = group_names(self._options.cgroups, loads)
         if names or self._options.cgroups or choice.of_groups:
             hierarchy = find_hierarchy()
@@ -447,16 +508,16 @@ class HostSession:
             wanted = wanted_settings(hierarchy.version, settings, loads, self._leaves)
             lines += groups.commands(names, wanted)
         lines += self._settings.commands(choice, self._target.schedulers)
+        if cost_is_enabled(choice.groups_over(self._options.cgroups)):
+            lines += self._settings.renewal_commands()
         if workload.command is None:
             lines += page_cache.commands()
-        folder = self._work_folder or self._planned_work_folder()
+        folder = self._run_folder.path
         lines += [f"mkdir -p -m 700 {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}"]
-        if self._space.folder is not None:
-            lines.append(f"ln -sfn {shlex.quote(str(self._space.folder))} {DATA_LINK}")
         if self._options.precondition:
             check_precondition(self._space, self._target.details)
             files = files_to_overwrite(self._space, [workload])
-            _, _, overwriting = precondition_job(files, folder=self._data_link)
+            _, _, overwriting = precondition_job(files, folder=self._data_folder)
             lines.append(f"cat > {JOB_FILE} <<'END'\n{overwriting}END")
             lines.append(shlex.join(self._fio.command()))
         return lines
@@ -474,7 +535,7 @@ class HostSession:
             seed=seed,
             runtime_ns=self._options.runtime_ns if stretch_ns is None else stretch_ns,
             group_joins=self._group_joins(workload),
-            folder=self._data_link,
+            folder=self._data_folder,
             stretch_window_ms=None if stretch_ns is None else stretch_window_ms(workload),
             phase_window_ms=(
                 phase_window_ms(workload, self._options.runtime_ns) if self._options.changes else None
@@ -494,9 +555,10 @@ class HostSession:
         return {name: str(groups.processes_file(name)) for name in sorted(names)}
 
     @property
-    def _data_link(self) -> str | None:
+    def _data_folder(self) -> str | None:
         """The test files' directory, relative to fio's working directory; None for devices."""
-        return None if self._space.folder is None else DATA_LINK
+        folder = self._space.folder
+        return None if folder is None else str(folder.relative_to(self._run_folder.path))
 
     def _create_groups(self, workloads: Sequence[Workload], choices: Sequence[SchedulerChoice] = ()) -> None:
         """Creates all control groups at once, on the first call with workloads that need any.
@@ -532,18 +594,6 @@ class HostSession:
             return {}
         return self._groups.read_back([*self._group_settings, *self._choice_settings.in_force])
 
-    def _ready_work_folder(self) -> Path:
-        if self._work_folder is None:
-            folder = self._journal.own_directory(self._planned_work_folder())
-            if self._space.folder is not None:
-                (folder / DATA_LINK).symlink_to(self._space.folder)
-            self._work_folder = folder
-        return self._work_folder
-
-    def _planned_work_folder(self) -> Path:
-        parent = next(folder for folder in _WORK_FOLDERS if folder.is_dir())
-        return parent / f"blklab-{self._options.run_id}"
-
     def _check_disks(self) -> None:
         """Makes sure that every leaf still exists and is still the same disk."""
         for leaf in self._leaves:
@@ -557,9 +607,19 @@ class HostSession:
 
     def _warnings(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         warnings = []
+        unreadable = why_unreadable()
+        if unreadable is not None:
+            warnings.append(
+                f"the kernel's log cannot be read ({unreadable}), so timeouts and resets of the disk that "
+                "happen during a run stay unnoticed"
+            )
         attributes = [setting.attribute for setting in self._group_settings]
         attributes += [one.attribute for one in self._options.changes if isinstance(one, GroupChange)]
         attributes += [name for choice in choices for name in choice.of_groups]
+        warnings += [
+            f"{trouble}; what is measured now is not what the whole array does"
+            for trouble in array_troubles(self._disks)
+        ]
         has_weights = any("weight" in attribute for attribute in attributes)
         ignoring = [
             choice.label
@@ -568,6 +628,8 @@ class HostSession:
         ]
         if has_weights and ignoring:
             warnings.append(f"control group weights have no effect under {', '.join(ignoring)}")
+        if has_weights:
+            warnings += skewing_shares(choices, self._options.cgroups)
         for workload in workloads:
             if workload.tool and self._hdparm_test(workload) is None:
                 reason = "is not installed" if self._hdparm is None else "tests devices, not files"

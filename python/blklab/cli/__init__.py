@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
 from importlib import import_module
@@ -12,7 +11,9 @@ import click
 
 import blklab
 from blklab.cli import output
-from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpaceError
+from blklab.cli.system_errors import explained, is_full
+from blklab.errors import BlklabError, ExitCode, InterruptedRunError
+from blklab.linux.journal.unrestored import errors_beside_results
 from blklab.linux.processes.signals import signals_as_exceptions
 
 _COMMANDS = {
@@ -44,8 +45,6 @@ _COMMANDS = {
     "completion": "Print the completion script for bash, zsh or fish.",
 }
 """Commands in the order of the help; the command ``x`` is `blklab.cli.x.command`."""
-
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 DEBUG_VARIABLE = "BLKLAB_DEBUG"
 
@@ -92,7 +91,7 @@ class _LazyGroup(click.Group):
 def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
     """Looks the version up only on request: importlib.metadata takes as long to import as click."""
     if asked:
-        click.echo(f"blklab, version {blklab.__version__}")
+        output.print_document(f"blklab, version {blklab.__version__}")
         ctx.exit()
 
 
@@ -119,7 +118,18 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Runs the command line and gives its exit code."""
+    """Runs the command line and gives its exit code.
+
+    Settings that could not be restored are an error of their own, after the command's result or error.
+    """
+    with errors_beside_results() as unrestored:
+        code = _run(arguments)
+    for error in unrestored:
+        code = _report(error)
+    return code
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         with signals_as_exceptions():
             result = command_line.main(args=arguments, prog_name="blklab", standalone_mode=False)
@@ -129,14 +139,14 @@ def run(arguments: list[str] | None = None) -> int:
         with contextlib.suppress(OSError):
             output.drop_output()
         return ExitCode.OK
-    except (BlklabError, click.ClickException) as error:
+    except (BlklabError, InterruptedRunError, click.ClickException) as error:
         return _report(error)
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if is_full(error):
             with contextlib.suppress(OSError):
                 output.drop_output()
-            where = error.filename or "standard output or a temporary file"
-            return _report(SpaceError(f"{where}: cannot be written: {error.strerror}"))
+        if (known := explained(error, sys.argv[1:] if arguments is None else arguments)) is not None:
+            return _report(known)
         if os.environ.get(DEBUG_VARIABLE):
             raise
         output.print_error(
@@ -147,11 +157,11 @@ def run(arguments: list[str] | None = None) -> int:
     return result if isinstance(result, int) else ExitCode.OK
 
 
-def _report(error: BlklabError | click.ClickException) -> int:
+def _report(error: BlklabError | InterruptedRunError | click.ClickException) -> int:
     """Prints an expected error and gives its exit code."""
     match error:
         case InterruptedRunError():
-            output.print_error(error.message, error.hint)
+            output.print_error(error.message, None)
             return 128 + error.signal_number
         case BlklabError():
             output.print_error(error.message, error.hint)

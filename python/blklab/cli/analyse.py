@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from blklab.cli.numbers import RealRange
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, print_error, write_text
 from blklab.errors import DesignError, ExitCode, UsageError
@@ -74,14 +75,14 @@ _EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" fo
 @click.option("--share", is_flag=True, help="Compare shares of each block's sum.")
 @click.option(
     "--confidence",
-    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    type=RealRange(0.5, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="Confidence of the intervals, and that no pair is called different by chance.",
 )
 @click.option(
     "--margin",
-    type=click.FloatRange(0, 1, max_open=True),
+    type=RealRange(0, 1, max_open=True),
     default=0.02,
     show_default=True,
     help="Relative differences up to this count as equal.",

@@ -377,14 +377,14 @@ def _report(document: dict[str, Any], json_file: str | None) -> None:
     console = console_out()
 
     def say(text: str) -> None:
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)
 
     for disk in document["disks"]:
         if document["dry_run"]:
             for line in disk["commands"]:
                 say(line)
             if disk["rule"]:
-                say(f"\n{disk['rule']['path']}:\n{disk['rule']['text']}")
+                console.lines(f"\n{disk['rule']['path']}:\n{disk['rule']['text']}")
         elif document["action"] == "undo":
             say(f"{disk['disk']}: back to {disk['former_scheduler']}")
         else:

@@ -78,4 +78,4 @@ def _show(found: Found, json_file: str | None) -> None:
         raise RunFailedError(
             "the first slower commit is one of those that cannot be built: " + ", ".join(found.candidates)
         )
-    console_out().print(f"{found.commit} is the first slower commit", markup=False, soft_wrap=True)
+    console_out().print(f"{found.commit} is the first slower commit", soft_wrap=True)

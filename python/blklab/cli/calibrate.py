@@ -124,7 +124,7 @@ def _calibrate_processor(
     console = console_out()
     if dry_run:
         with memory_device(loads, seed=seed, dry_run=True) as device:
-            console.print(*device.commands(), sep="\n", markup=False, soft_wrap=True)
+            console.print(*device.commands(), sep="\n", soft_wrap=True)
         return
     destination = calibrated_machine() if output_file is None else Path(output_file)
     if output_file is None:
@@ -151,9 +151,9 @@ def _calibrate_processor(
         str(destination), table_text(fit, summary=f"{machine.cpu}, {machine.cpus} CPUs", remarks=remarks)
     )
     print_host_fidelity(document, console)
-    console.print(f"table: {destination}", markup=False, soft_wrap=True)
+    console.print(f"table: {destination}", soft_wrap=True)
     if output_file is None:
-        console.print("use it: blklab compare sim:DEVICE --machine this", markup=False)
+        console.print("use it: blklab compare sim:DEVICE --machine this")
 
 
 def _starting_table(cpus: int, schedulers: Sequence[str]) -> Machine:

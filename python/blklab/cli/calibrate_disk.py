@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from blklab.cli.output import console_out, print_note, require_writable, write_text
@@ -20,6 +19,7 @@ from blklab.execution.calibration.disk.loads import REFERENCE, Load
 from blklab.execution.calibration.disk.profile_file import profile_text, shown_interval, shown_value
 from blklab.execution.calibration.disk.saved import Design, SavedMeasurements, saved_measurements
 from blklab.quantities.units import format_duration
+from blklab.report.terminal import Terminal
 from blklab.spec.machines import DEFAULT_MACHINE, THIS, Machine, calibrated_machine, load_machine
 from blklab.spec.targets import parse_target
 
@@ -77,7 +77,7 @@ def calibrate_disk(request: DiskRequest) -> None:
             target, seed=request.seed, machine=machine, file_bytes=request.file_bytes, dry_run=True
         ) as ground:
             lines = ground.commands(REFERENCE, runtime_us=PROBE_RUNTIME_US)
-            console.print(*lines, sep="\n", markup=False, soft_wrap=True)
+            console.print(*lines, sep="\n", soft_wrap=True)
         return
     require_writable(request.profile, request.json_file)
     profile.parent.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ def _design(request: DiskRequest, ground: SessionGround, machine: Machine) -> De
     )
 
 
-def print_calibration(found: DiskCalibration, profile: str, console: Console) -> None:
+def print_calibration(found: DiskCalibration, profile: str, console: Terminal) -> None:
     """Prints the figures, how well they predict, and what to know of them."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("figure", "value", "95 % interval, or how it was found"):
@@ -171,4 +171,4 @@ def print_calibration(found: DiskCalibration, profile: str, console: Console) ->
         f"use it: blklab compare sim:{profile}"
         + ("" if found.machine == DEFAULT_MACHINE else f" --machine {found.machine}"),
     ]
-    console.print(*lines, sep="\n", markup=False, soft_wrap=True)
+    console.print(*lines, sep="\n", soft_wrap=True)

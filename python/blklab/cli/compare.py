@@ -24,14 +24,14 @@ from blklab.cli.options import (
     openmetrics_option,
     store_option,
 )
-from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.cli.output import console_out, print_note, require_writable, write_own_text, write_text
 from blklab.cli.progress import ProgressDisplay
-from blklab.errors import BlklabError, ExitCode, SpecError, UsageError
+from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpecError, UsageError
 from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
 from blklab.execution.pipeline import check_workers, compare, planned_commands
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.locations import default_report_folder
+from blklab.records.run_files import default_report_file
 from blklab.records.store import Store
 from blklab.report.documents.comparison import COMPARE_SCHEMA, CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
@@ -121,7 +121,7 @@ def command(
             try:
                 with ProgressDisplay(quiet=quiet) as display:
                     record = compare(spec, store, display, resumed=resumed, workers=workers)
-            except BlklabError as error:
+            except (BlklabError, InterruptedRunError) as error:
                 say_what_is_kept(store, display.run_id, error)
                 raise
             document = compare_document(record, analyse(record))
@@ -200,13 +200,12 @@ def _print_plan(spec: ExperimentSpec) -> None:
     console = console_out()
     console.print(
         f"# {settled.target}: {_how_often(settled)}, each with these runs in its own order",
-        markup=False,
         soft_wrap=True,
     )
     for title, commands in planned:
-        console.print(f"# {title}", markup=False, soft_wrap=True)
+        console.print(f"# {title}", soft_wrap=True)
         for line in commands:
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(line, soft_wrap=True)
 
 
 def _how_often(spec: ExperimentSpec) -> str:
@@ -227,7 +226,7 @@ def _deliver(
     ask_model: bool | None,
 ) -> None:
     """Writes the HTML report and prints the one for people, each if wanted."""
-    destination = html_file or str(default_report_folder() / f"{record.run_id}.html")
+    destination = html_file or str(default_report_file(record.run_id))
     if html_file and several:
         path = Path(html_file)
         destination = str(path.with_name(f"{path.stem}-{record.run_id}{path.suffix}"))
@@ -235,7 +234,11 @@ def _deliver(
     if ask_model or (ask_model is None and document.verdict.status == "undecided"):
         model = answer_of_nearest_model(record) if writes_html or prints else None
     if writes_html:
-        write_text(destination, render_html(record, document, model=model))
+        page = render_html(record, document, model=model)
+        if html_file:
+            write_text(destination, page)
+        else:
+            write_own_text(Path(destination), page)
     if prints:
         report_file = shlex.quote(destination) if writes_html else None
         render(document, console_out(), model=model, report_file=report_file)

@@ -6,6 +6,8 @@ from importlib import import_module
 
 import click
 
+from blklab.cli.output import print_document
+
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -24,8 +26,8 @@ def command(*, shell: str | None, names: str | None) -> None:
     """  # noqa: D301 - click takes the backspace for a paragraph whose lines stay
     if names is not None:
         lookups = import_module("blklab.cli.reference.current_names").LOOKUPS
-        click.echo("\n".join(lookups[names]()))
+        print_document("\n".join(lookups[names]()))
         return
     if shell is None:
         raise click.UsageError("name a shell: bash, zsh or fish")
-    click.echo(import_module(f"blklab.cli.reference.completion.{shell}").script(), nl=False)
+    print_document(import_module(f"blklab.cli.reference.completion.{shell}").script())

@@ -18,4 +18,4 @@ def command(*, record: str, output: str, format_name: str | None) -> None:
     Parquet needs pyarrow: pip install 'blklab[parquet]'.
     """
     count = export(record, output, format_name)
-    console_out().print(f"{output}: {count} I/Os", markup=False, soft_wrap=True)
+    console_out().print(f"{output}: {count} I/Os", soft_wrap=True)

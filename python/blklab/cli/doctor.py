@@ -6,14 +6,15 @@ import json
 from dataclasses import asdict
 
 import click
+from rich.console import Group
 from rich.table import Table
-from rich.text import Text
 
 from blklab.backends.uml_requirements import guest_findings
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import ExitCode
 from blklab.linux.machine.doctor import Finding, examine
+from blklab.report.terminal import styled
 
 SCHEMA = "blklab.doctor/1"
 _STYLES = {"ok": "green", "lacking": "yellow", "missing": "red"}
@@ -43,13 +44,13 @@ def _print(findings: list[Finding], *, ready: bool) -> None:
     table.add_column("subject", style="bold")
     table.add_column("what was found", overflow="fold")
     for finding in findings:
-        mark = Text(finding.state, style=_STYLES[finding.state])
-        text = finding.text if not finding.remedy else f"{finding.text}\n→ {finding.remedy}"
-        table.add_row(mark, finding.subject, Text(text))
+        mark = styled((finding.state, _STYLES[finding.state]))
+        remedy = [f"→ {finding.remedy}"] if finding.remedy else []
+        table.add_row(mark, finding.subject, Group(finding.text, *remedy))
     console.print(table)
+    console.print()
     console.print(
-        f"\nSchedulers {'can' if ready else 'cannot yet'} be compared on this machine's own disks."
+        f"Schedulers {'can' if ready else 'cannot yet'} be compared on this machine's own disks."
         + ("" if ready else " Simulated disks are ready: sim:ssd-sata."),
-        markup=False,
         soft_wrap=True,
     )

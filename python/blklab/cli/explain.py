@@ -7,9 +7,9 @@ import shlex
 import click
 
 from blklab.cli.options import TopicCommand, experiment_options, json_option
-from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.errors import UsageError
-from blklab.quantities.units import parse_duration_ns
+from blklab.quantities.units import format_duration, parse_duration_ns
 from blklab.report.charts.time_axis import Window
 from blklab.report.trace.document import explain_document
 from blklab.report.trace.holding import holding_of
@@ -24,6 +24,8 @@ from blklab.spec.forms import parse_assignments
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.request import SpecValues
 from blklab.spec.targets import ModelTarget, parse_target
+
+_PAGE = "explain.html"
 
 
 @click.command(name="explain", cls=TopicCommand)
@@ -61,6 +63,8 @@ def command(
     Writes a self-contained page and prints a summary. With --from it draws a recorded run.
     """
     near = None if window is None else _window(window)
+    destination = html_file or (None if json_file is not None else _PAGE)
+    require_writable(destination, json_file)
     if from_file is None:
         if target is None or workload is None:
             raise UsageError(
@@ -88,18 +92,22 @@ def command(
             )
         timeline = Timeline.load(from_file)
     traced = traced_run(timeline)
+    if near is not None and near.start_ns >= traced.end_ns:
+        raise UsageError(
+            f"--window {window!r} begins after the run, which ends at {format_duration(traced.end_ns)}",
+            hint="times count from the start of the load",
+        )
     holding = holding_of(traced)
     document = explain_document(traced, holding)
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
     if html_file != "-" and json_file != "-":
         render_explanation(document, console_out())
-    if html_file is None and json_file is not None:
+    if destination is None:
         return
-    destination = html_file or "explain.html"
     write_text(destination, render_explanation_page(traced, holding, document, near))
     if destination != "-" and json_file != "-":
-        console_out().print(f"page: {shlex.quote(destination)}", markup=False, soft_wrap=True)
+        console_out().print(f"page: {shlex.quote(destination)}", soft_wrap=True)
 
 
 def _simulate(request: SimulationRequest) -> Timeline:

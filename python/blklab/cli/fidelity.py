@@ -10,7 +10,6 @@ import click
 from click.core import ParameterSource
 from pydantic import ValidationError
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 import blklab
@@ -39,7 +38,9 @@ from blklab.execution.fidelity.report import (
 from blklab.execution.fidelity.running import run_cells
 from blklab.guests.kernels.names import kernel_names
 from blklab.guests.kernels.store import find
+from blklab.named_files import MOST_RESULT_BYTES, read_text
 from blklab.quantities.units import format_duration
+from blklab.report.terminal import Terminal
 from blklab.simulator.core import MODELLED_RELEASES
 from blklab.spec.machines import THIS, load_machine
 
@@ -133,7 +134,7 @@ def command(
         cells = [dataclasses.replace(cell, machine=table) for cell in cells]
     if list_only:
         for name in [load.name for load in loads] + [cell.name for cell in cells]:
-            console.print(name, markup=False, soft_wrap=True)
+            console.print(name, soft_wrap=True)
         return ExitCode.OK
     if host:
         require_writable(json_file)
@@ -196,7 +197,7 @@ def _read(name: str) -> FidelityDocument:
 
 def _text_of(name: str) -> str:
     try:
-        return Path(name).read_text(encoding="utf-8")
+        return read_text(Path(name), MOST_RESULT_BYTES)
     except OSError as error:
         raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -224,27 +225,27 @@ class _Progress:
         console_err().print(f"{self._done} of {self._cells} cells, {format_duration(round(left_ns))} left")
 
 
-def _print(document: FidelityDocument, console: Console) -> None:
-    console.print(f"{len(document.results)} cells on {document.kernel}", markup=False)
+def _print(document: FidelityDocument, console: Terminal) -> None:
+    console.print(f"{len(document.results)} cells on {document.kernel}")
     _table(console, ("error of", "of", "median", "95 %", "worst", "cell", "limits"), spread_rows(document))
     beyond = outside_rows(document.results)
     if beyond:
         console.print(f"{len(beyond)} cells outside the 95th-percentile limits:")
         for cell, text in beyond:
-            console.print(f"  {cell}: {text}", markup=False, soft_wrap=True)
+            console.print(f"  {cell}: {text}", soft_wrap=True)
     for result in document.failures:
-        console.print(f"  failed: {result.cell}: {result.failure}", markup=False, soft_wrap=True)
+        console.print(f"  failed: {result.cell}: {result.failure}", soft_wrap=True)
 
 
-def _print_changes(document: FidelityDocument, earlier: FidelityDocument, console: Console) -> None:
+def _print_changes(document: FidelityDocument, earlier: FidelityDocument, console: Terminal) -> None:
     console.print("since the earlier result:")
     _table(console, ("error of", "median", "95 %", "worst"), changed_rows(document, earlier))
     for cell, before, now in moved_cells(document, earlier, "throughput")[:_MOST_MOVED]:
         old, new = (error_text("throughput", error, signed=True) for error in (before, now))
-        console.print(f"  {cell}: throughput {old} → {new}", markup=False, soft_wrap=True)
+        console.print(f"  {cell}: throughput {old} → {new}", soft_wrap=True)
 
 
-def _table(console: Console, headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _table(console: Terminal, headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     table = Table(*headings, box=box.SIMPLE_HEAD)
     for row in rows:
         table.add_row(*row)

@@ -199,7 +199,7 @@ def _list_classes(store_url: str | None, json_file: str | None) -> None:
         return
     console = console_out()
     if not rows:
-        console.print("no run is stored yet; `blklab compare` makes one", markup=False)
+        console.print("no run is stored yet; `blklab compare` makes one")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("model", "kind", "rotational"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from blklab.cli.progress import ProgressDisplay
 from blklab.execution.calibration.host_fidelity import (
     MEDIAN_LIMIT,
@@ -14,6 +12,7 @@ from blklab.execution.calibration.host_fidelity import (
 )
 from blklab.execution.calibration.loads import Load
 from blklab.execution.calibration.measuring import memory_device
+from blklab.report.terminal import Terminal
 from blklab.spec.machines import load_machine
 
 
@@ -29,18 +28,17 @@ def compare_with_host(
         return host_fidelity(measurement, table)
 
 
-def print_host_fidelity(document: HostFidelityDocument, console: Console) -> None:
+def print_host_fidelity(document: HostFidelityDocument, console: Terminal) -> None:
     """Prints every ratio, then the errors and orders against their limits."""
     for fitted, title in ((True, "fitted"), (False, "not fitted")):
         if not document.errors(fitted=fitted):
             continue
-        console.print(f"Loads {title}:", markup=False)
+        console.print(f"Loads {title}:")
         for cell in (cell for cell in document.cells if cell.fitted == fitted):
             console.print(
                 f"  {cell.load:16} {cell.scheduler:12} {cell.iops:9.0f} IOPS, {cell.ratio:.2f} of none"
                 f" [{cell.ratio_low:.2f}, {cell.ratio_high:.2f}];"
                 f" predicted {cell.predicted_iops:9.0f}, {cell.predicted_ratio:.2f}",
-                markup=False,
                 highlight=False,
                 soft_wrap=True,
             )
@@ -51,6 +49,5 @@ def print_host_fidelity(document: HostFidelityDocument, console: Console) -> Non
             f"{100 * large:.1f} % at the 95th percentile (limit {100 * PERCENTILE_95_LIMIT:g}); "
             f"{sum(orders)} of {len(orders)} pairs that this machine decides are in the same order (limit "
             f"{100 * ORDER_LIMIT:g} %).",
-            markup=False,
             highlight=False,
         )

@@ -129,7 +129,7 @@ def command(
     )
     console = console_out()
     if dry_run:
-        console.print(*_commands(request), sep="\n", markup=False, soft_wrap=True)
+        console.print(*_commands(request), sep="\n", soft_wrap=True)
         return
     require_writable(hwdb_file, json_file)
     with _Display(quiet=quiet) as display:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
 
 from blklab.execution.iocost.document import IoCostDocument, Sweep
@@ -10,14 +9,16 @@ from blklab.execution.iocost.estimates import Estimate
 from blklab.execution.iocost.solutions import HEADROOM, Expected
 from blklab.execution.iocost.vrate_range import Vrate
 from blklab.quantities.formatting import Scale, scale_for
+from blklab.report.terminal import Terminal
 
 _EVERY = 10
 """Percent between the vrates that are printed; the document has them all."""
 
 
-def print_iocost(found: IoCostDocument, console: Console, hwdb_file: str | None) -> None:
+def print_iocost(found: IoCostDocument, console: Terminal, hwdb_file: str | None) -> None:
     """Prints the figures, the sweep, the solutions, and the lines of the chosen one."""
-    console.print(f"io.cost of {found.disk}: {_extent(found)}\n", markup=False, soft_wrap=True)
+    console.print(f"io.cost of {found.disk}: {_extent(found)}", soft_wrap=True)
+    console.print()
     console.print(_figures(found))
     if found.sweep is not None:
         console.print()
@@ -32,7 +33,7 @@ def print_iocost(found: IoCostDocument, console: Console, hwdb_file: str | None)
         *([] if hwdb_file is None else [f"hwdb: {hwdb_file}"]),
         *(f"Note: {remark}." for remark in found.remarks),
     ]
-    console.print(*lines, sep="\n", markup=False, soft_wrap=True)
+    console.print(*lines, sep="\n", soft_wrap=True)
 
 
 def hwdb_head(found: IoCostDocument) -> list[str]:
@@ -79,7 +80,7 @@ def _interval(one: Estimate) -> str:
     return f"{round(one.low)} to {round(one.high)}"
 
 
-def _print_sweep(sweep: Sweep, console: Console) -> None:
+def _print_sweep(sweep: Sweep, console: Terminal) -> None:
     rates = _rates(sweep)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("vrate", *_expected_headings(rates)):
@@ -92,7 +93,6 @@ def _print_sweep(sweep: Sweep, console: Console) -> None:
     console.print(
         f"A group that asks for {reads} reads and {writes} writes a second, beside a heavy one, on"
         f" {sweep.profile}:",
-        markup=False,
         soft_wrap=True,
     )
     console.print(table)
@@ -100,7 +100,6 @@ def _print_sweep(sweep: Sweep, console: Console) -> None:
         console.print(
             f"knee (most bandwidth per latency): {_vrate(sweep.range.knee)} %;"
             f" saturation: {_vrate(sweep.range.saturation)} %",
-            markup=False,
             soft_wrap=True,
         )
 

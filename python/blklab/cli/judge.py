@@ -165,4 +165,4 @@ def _show(judgement: Judgement, output: str | None, json_file: str | None, *, pr
         document = JudgementDocument.of(judgement)
         write_text(json_file, document.model_dump_json(by_alias=True, indent=1) + "\n")
     if prints:
-        console_out().print(page, end="", markup=False, highlight=False, soft_wrap=True)
+        console_out().lines(page.removesuffix("\n"))

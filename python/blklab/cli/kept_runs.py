@@ -7,7 +7,7 @@ from blklab.errors import BlklabError, InterruptedRunError
 from blklab.records.store import Store
 
 
-def say_what_is_kept(store: Store, run_id: str | None, error: BlklabError) -> None:
+def say_what_is_kept(store: Store, run_id: str | None, error: BlklabError | InterruptedRunError) -> None:
     """After a failure or a signal: names the stored run, and the command that continues it.
 
     Args:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.options import json_option
-from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.output import console_out, print_document, print_note, write_text
 from blklab.errors import ExitCode
 from blklab.guests.kernels import store
 from blklab.guests.kernels.building import BuildPlan, BuildRequest, build, plan_build
@@ -172,7 +172,7 @@ def show_command(*, name: str, configuration: bool, json_file: str | None) -> No
     """Show what the guest kernel NAME (stock by default) was built from and what it offers."""
     kernel = store.find(name)
     if configuration:
-        click.echo((kernel.folder / "config").read_text(encoding="utf-8"), nl=False)
+        print_document((kernel.folder / "config").read_text(encoding="utf-8"))
         return
     if json_file is not None:
         _write_json(json_file, {"kernel": {**_as_json(kernel), "configuration": kernel.config}})
@@ -306,4 +306,4 @@ def _seconds(seconds: float) -> str:
 
 
 def _say(text: str) -> None:
-    console_out().print(text, markup=False, soft_wrap=True)
+    console_out().print(text, soft_wrap=True)

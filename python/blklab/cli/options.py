@@ -10,6 +10,8 @@ import click
 
 from blklab.backends import THIS_MACHINE
 from blklab.backends.cluster.client import Cluster
+from blklab.cli.numbers import RealRange
+from blklab.errors import UsageError
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN, OPTIONS
 from blklab.spec.forms import NUMBER, WORD
 from blklab.spec.options import Option, Topic, Use
@@ -24,7 +26,16 @@ STORE_HELP = (
 
 def store_option(function: Decorated) -> Decorated:
     """Adds ``--store``."""
-    return click.option("--store", "store_url", metavar="URL", help=STORE_HELP)(function)
+    return click.option("--store", "store_url", metavar="URL", callback=_not_empty, help=STORE_HELP)(function)
+
+
+def _not_empty(_context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
+    """Refuses the empty text that an unset variable expands to, instead of taking the default."""
+    if text == "":
+        raise UsageError(
+            f"{parameter.opts[0]} is empty", hint=f"leave {parameter.opts[0]} out for the default"
+        )
+    return text
 
 
 def json_option(function: Decorated) -> Decorated:
@@ -80,14 +91,14 @@ def inference_options(compared: str) -> Callable[[Decorated], Decorated]:
     def decorate(function: Decorated) -> Decorated:
         margin = click.option(
             "--margin",
-            type=click.FloatRange(0, 1, min_open=True),
+            type=RealRange(0, 1, min_open=True),
             default=DEFAULT_MARGIN,
             show_default=True,
             help=f"Ratio within which {compared} count as equal.",
         )
         confidence = click.option(
             "--confidence",
-            type=click.FloatRange(0.5, 0.999),
+            type=RealRange(0.5, 0.999),
             default=DEFAULT_CONFIDENCE,
             show_default=True,
             help="Of intervals, and of all claims together.",
@@ -186,10 +197,11 @@ def _click_type(option: Option) -> click.ParamType[Any] | None:
     if option.choices and not option.table:
         return click.Choice(option.choices)
     if option.type is int:
-        return click.IntRange(option.bound("ge"), option.bound("le"))
+        below = option.bound("lt")
+        return click.IntRange(option.bound("ge"), option.bound("le") if below is None else below - 1)
     if option.type is float:
         least, most = option.bound("ge"), option.bound("le")
-        return click.FloatRange(
+        return RealRange(
             option.bound("gt") if least is None else least,
             option.bound("lt") if most is None else most,
             min_open=least is None,

@@ -9,27 +9,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from rich.console import Console
-from rich.text import Text
-
 from blklab.errors import SpaceError, UsageError
+from blklab.named_files import check_writable, written_whole
+from blklab.quantities.visible import visible_document, writable
+from blklab.report.terminal import Terminal, styled
 
 
-class _Console(Console):
-    """rich's console, but `blklab.cli.run` handles a pipe without a reader; rich would exit with 1."""
+class _Console(Terminal):
+    """A terminal, but `blklab.cli.run` handles a pipe without a reader; rich would exit with 1."""
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
 
 
-def console_out() -> Console:
+def console_out() -> Terminal:
     """Standard output; colours on a terminal only, and not under NO_COLOR."""
-    return _Console(highlight=False, soft_wrap=False)
+    return _Console(soft_wrap=False)
 
 
-def console_err() -> Console:
+def console_err() -> Terminal:
     """Standard error, likewise."""
-    return _Console(stderr=True, highlight=False)
+    return _Console(stderr=True)
 
 
 def open_closed_streams() -> None:
@@ -55,29 +55,44 @@ def _lead_nowhere(number: int) -> None:
 def print_error(message: str, hint: str | None) -> None:
     """Prints an error in the form that the whole command line uses."""
     console = console_err()
-    console.print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+    console.print(styled(("error: ", "bold red"), message), soft_wrap=True)
     if hint:
-        console.print(Text.assemble(("hint: ", "bold"), hint), soft_wrap=True)
+        console.print(styled(("hint: ", "bold"), hint), soft_wrap=True)
 
 
 def print_note(message: str) -> None:
     """Prints a note on standard error."""
-    console_err().print(Text.assemble(("note: ", "bold"), message), soft_wrap=True)
+    console_err().print(styled(("note: ", "bold"), message), soft_wrap=True)
+
+
+def print_document(text: str) -> None:
+    r"""Writes a document, a script or a list to standard output, whole; control characters as ``\u001b``."""
+    shown = visible_document(text)
+    sys.stdout.write(shown if shown.endswith("\n") else shown + "\n")
 
 
 def write_text(destination: str, text: str) -> None:
-    """Writes text to a file, or to standard output for ``-``.
+    """Writes text to a file, whole or not at all, or to standard output for ``-``.
 
     Raises:
         SpaceError: if the file cannot be written.
     """
     if destination == "-":
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        print_document(text)
         return
-    path = Path(destination)
-    with _errors_of(destination):
+    with errors_of(destination), written_whole(Path(destination)) as file:
+        file.write(writable(text).encode("utf-8"))
+
+
+def write_own_text(path: Path, text: str) -> None:
+    """Writes text to a file in one of blklab's own folders, which is made if it is missing.
+
+    Raises:
+        SpaceError: if the file cannot be written.
+    """
+    with errors_of(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    write_text(str(path), text)
 
 
 def require_writable(*destinations: str | None) -> None:
@@ -92,26 +107,16 @@ def require_writable(*destinations: str | None) -> None:
             "standard output can take only one of the results", hint="name a file for the others"
         )
     for destination in destinations:
-        if destination is None or destination == "-":
-            continue
-        path = Path(destination)
-        with _errors_of(destination):
-            is_new = not path.exists()
-            # The reader of a pipe would take this trial for the end.
-            if path.is_fifo() or path.is_char_device():
-                continue
-            # Missing folders are created with the file; the nearest existing one must allow that.
-            place = next(place for place in (path.parent, *path.parent.parents) if place.exists())
-            if place != path.parent:
-                path = place / f".blklab-{os.getpid()}"
-            with path.open("a", encoding="utf-8"):
-                pass
-            if is_new:
-                path.unlink()
+        if destination is not None and destination != "-":
+            with errors_of(destination):
+                check_writable(Path(destination))
 
 
 @contextlib.contextmanager
-def _errors_of(destination: str) -> Iterator[None]:
+def errors_of(destination: str) -> Iterator[None]:
+    """Says of which file that a person named an error of the system is."""
+    if not destination:
+        raise UsageError("a file for the result has no name", hint="name a file, or - for the terminal")
     try:
         yield
     except (OSError, ValueError) as error:

@@ -6,7 +6,7 @@ import shlex
 
 import click
 
-from blklab.cli.output import console_out, write_text
+from blklab.cli.output import console_out, require_writable, write_text
 from blklab.playground.page import render_playground
 
 
@@ -24,6 +24,7 @@ def command(*, output: str) -> None:
 
     Open the file in a browser; it needs no network. Its lessons set scenes and say what to watch.
     """
+    require_writable(output)
     write_text(output, render_playground())
     if output != "-":
-        console_out().print(f"page: {shlex.quote(output)}", markup=False, soft_wrap=True)
+        console_out().print(f"page: {shlex.quote(output)}", soft_wrap=True)

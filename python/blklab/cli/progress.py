@@ -38,7 +38,7 @@ class ProgressDisplay(ProgressLine):
         """Prints the experiment's name, which `--resume` takes."""
         self.run_id = record.run_id
         if not self._quiet:
-            self._console.print(f"run {record.run_id}: {record.target.summary}", soft_wrap=True, markup=False)
+            self._console.print(f"run {record.run_id}: {record.target.summary}", soft_wrap=True)
             for warning in record.warnings:
                 print_note(warning)
 

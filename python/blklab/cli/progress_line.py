@@ -9,6 +9,7 @@ from typing import TypeVar
 from rich.progress import BarColumn, Progress, TextColumn
 
 from blklab.cli.output import console_err
+from blklab.quantities.visible import visible
 
 LOG_INTERVAL_NS = 10_000_000_000
 
@@ -24,9 +25,9 @@ class ProgressLine:
         self._logs = not quiet and not self._console.is_terminal
         self._last_line_ns = time.monotonic_ns()
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[state]}"),
+            TextColumn("{task.fields[state]}", markup=False),
             console=self._console,
             transient=True,
             disable=quiet or not self._console.is_terminal,
@@ -44,7 +45,7 @@ class ProgressLine:
 
     def show(self, description: str, state: str = "") -> None:
         """Changes the text; the bar stays where it is."""
-        self._bar.update(self._task, description=description, state=state)
+        self._bar.update(self._task, description=visible(description), state=visible(state))
 
     def move(self, done: int, total: int | None) -> None:
         """Moves the bar; without a total it only shows activity."""
@@ -56,7 +57,7 @@ class ProgressLine:
         """Writes a line to a log at once."""
         if self._logs:
             self._last_line_ns = time.monotonic_ns()
-            self._console.print(line, soft_wrap=True, markup=False)
+            self._console.print(line, soft_wrap=True)
 
     def log_now_and_then(self, line: str) -> None:
         """Writes a line to a log unless the last one is recent."""

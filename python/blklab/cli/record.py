@@ -137,6 +137,6 @@ def _print(document: dict[str, Any]) -> None:
         lines.append(ending(document["returncode"], "the command"))
     lines += [f"not recorded: {text}" for text in document["missing"]]
     for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     if document["lost"]:
         print_note("the kernel dropped events: the file lacks some I/Os, and others seem unfinished")

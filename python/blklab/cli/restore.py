@@ -77,7 +77,7 @@ def _print(reports: list[RecoveryReport], instances: list[LeftOver], *, dry_run:
     console = console_out()
 
     def say(text: str) -> None:
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)
 
     if not reports and not instances:
         say("nothing to restore: no killed run has left anything behind")

@@ -71,7 +71,7 @@ def command(
     if dry_run:
         _, planned = planned_commands(spec, blocks=None)
         for line in (line for _, lines in planned for line in lines):
-            console_out().print(line, markup=False, soft_wrap=True)
+            console_out().print(line, soft_wrap=True)
         return
     require_writable(json_file, openmetrics_file)
     with ProgressDisplay(quiet=quiet) as display:

@@ -11,9 +11,10 @@ from rich.table import Table
 
 from blklab.analysis.between_runs import compare_runs
 from blklab.cli.options import inference_options, json_option, junit_option, store_option
-from blklab.cli.output import console_out, require_writable, write_text
-from blklab.errors import ExitCode, UsageError
-from blklab.records.locations import run_files_folder
+from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.errors import ExitCode, StoreError, UsageError
+from blklab.records.run_files import run_files_folder
+from blklab.records.run_ids import is_run_id
 from blklab.records.store import Store
 from blklab.report.documents.between_runs import change_document
 from blklab.report.monitoring.junit import junit_xml
@@ -39,16 +40,20 @@ def command(
     with Store.opened(store_url) as store:
         if remove is not None:
             name = store.remove(remove)
-            shutil.rmtree(run_files_folder(name), ignore_errors=True)
-            console.print(f"removed {name}", markup=False)
+            if is_run_id(name):
+                shutil.rmtree(run_files_folder(name), ignore_errors=True)
+            console.print(f"removed {name}")
             return
-        summaries = store.list_runs()
+        damaged: list[StoreError] = []
+        summaries = store.list_runs(damaged)
+    for error in damaged:
+        print_note(f"left out: {error.message}")
     if json_file is not None:
         content = {"schema": "blklab.runs/1", "runs": [asdict(summary) for summary in summaries]}
         write_text(json_file, json.dumps(content, indent=2, ensure_ascii=False))
         return
     if not summaries:
-        console.print("no run is stored yet; `blklab compare` makes one", markup=False)
+        console.print("no run is stored yet; `blklab compare` makes one")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     # People copy a run's name, so it must not wrap.

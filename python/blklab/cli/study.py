@@ -164,7 +164,7 @@ def run_command(
     if html_file is not None:
         write_text(html_file, render_studies_html(findings))
         if "-" not in files:
-            console_out().print(f"page: {shlex.quote(html_file)}", markup=False, soft_wrap=True)
+            console_out().print(f"page: {shlex.quote(html_file)}", soft_wrap=True)
     document = study_document(findings)
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))

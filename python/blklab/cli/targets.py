@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.table import Table
-from rich.text import Text
 
 from blklab.backends.uml_requirements import guest_obstacle
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import BlklabError
-from blklab.linux.disks.device_in_use import reasons_against_writing
+from blklab.linux.disks.arrays import array_troubles
+from blklab.linux.disks.device_in_use import reasons_against_writing, why_not_readable
 from blklab.linux.disks.disk import Disk, Roots
 from blklab.linux.disks.mounts import Mount, read_mounts
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.disks.stack import all_disks, leaves_of
-from blklab.linux.queue.schedulers import available_schedulers
+from blklab.linux.disks.zones import zones_of
+from blklab.linux.queue.scheduler_modules import find_scheduler_modules
+from blklab.linux.queue.schedulers import mark_module, offered_schedulers
 from blklab.quantities.units import format_bytes
+from blklab.report.terminal import styled
 from blklab.spec.profiles import calibrated_profiles, device_kinds, shipped_profiles
 
 SCHEMA = "blklab.targets/1"
@@ -80,7 +84,11 @@ def _disk_entry(disk: Disk) -> dict[str, Any]:
         "rotational": disk.rotational,
         "scheduler": None,
         "schedulers": [],
+        "modules": [],
+        "refused_modules": {},
+        "zoned": None,
         "mount_points": _mount_points(disk),
+        "warnings": array_troubles([disk.sys_path]),
         "readable": False,
         "reads": "",
         "writable": False,
@@ -88,10 +96,19 @@ def _disk_entry(disk: Disk) -> dict[str, Any]:
     }
     try:
         leaves = leaves_of(disk)
-        offers = [available_schedulers(leaf) for leaf in leaves]
-        entry["scheduler"] = offers[0][0]
-        entry["schedulers"] = [name for name in offers[0][1] if all(name in offered for _, offered in offers)]
-        entry["readable"] = True
+        modules = find_scheduler_modules()
+        offers = [offered_schedulers(leaf, modules) for leaf in leaves]
+        entry["scheduler"] = offers[0].active
+        entry["schedulers"] = [
+            name for name in offers[0].names if all(name in offer.names for offer in offers)
+        ]
+        entry["modules"] = [name for name in entry["schedulers"] if name in offers[0].modules.loadable]
+        entry["refused_modules"] = offers[0].modules.refused
+        zones = zones_of(disk.sys_path, disk.dev_path)
+        entry["zoned"] = None if zones is None else asdict(zones) | {"summary": zones.summary}
+        refusal = why_not_readable(disk.dev_path)
+        entry["readable"] = refusal is None
+        entry["reads"] = refusal or ""
     except BlklabError as error:
         entry["reads"] = error.message
         entry["writes"] = error.message
@@ -105,14 +122,24 @@ def _disk_entry(disk: Disk) -> dict[str, Any]:
     return entry
 
 
+def _marked(disk: dict[str, Any], name: str) -> str:
+    """A scheduler as the kernel writes it if it is active, and as a module if it is not loaded."""
+    if name == disk["scheduler"]:
+        return f"[{name}]"
+    return mark_module(name) if name in disk["modules"] else name
+
+
 def _mount_points(disk: Disk) -> list[str]:
-    """Mount points of file systems on this disk, through any devices in between."""
+    """Directories on which file systems of this disk are mounted, through any devices in between.
+
+    Containers have single files mounted too, such as ``/etc/hosts``.
+    """
     found: dict[str, None] = {}
     seen: dict[str, bool] = {}
     for mount in read_mounts(Roots().proc):
         if mount.source not in seen or mount.filesystem == "overlay":
             seen[mount.source] = _lies_on(mount, disk)
-        if seen[mount.source]:
+        if seen[mount.source] and Path(mount.mount_point).is_dir():
             found[mount.mount_point] = None
     return list(found)
 
@@ -131,24 +158,30 @@ def _print(document: dict[str, Any]) -> None:
     console = console_out()
     for disk in document["disks"]:
         kind = {True: "rotational", False: "flash", None: ""}[disk["rotational"]]
-        facts = [disk["model"], format_bytes(disk["size_bytes"]), kind]
-        console.print(Text.assemble((disk["device"], "bold"), "  ", ", ".join(filter(None, facts))))
-        schedulers = (f"[{name}]" if name == disk["scheduler"] else name for name in disk["schedulers"])
+        zoned = "" if disk["zoned"] is None else disk["zoned"]["summary"]
+        facts = [disk["model"], format_bytes(disk["size_bytes"]), kind, zoned]
+        console.print(styled((disk["device"], "bold"), "  ", ", ".join(filter(None, facts))))
+        schedulers = (_marked(disk, name) for name in disk["schedulers"])
+        refused = (f"{name}: {reason}" for name, reason in disk["refused_modules"].items())
         table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
         table.add_column()
         table.add_column(overflow="fold")
         for subject, text in (
             ("schedulers", " ".join(schedulers)),
+            ("not offered", "; ".join(refused)),
             ("mounted on", ", ".join(disk["mount_points"])),
             ("reads", "yes" if disk["readable"] else f"no: {disk['reads']}"),
             ("raw writes", "with --allow-writes" if disk["writable"] else f"no: {disk['writes']}"),
         ):
             if text:
-                table.add_row(subject, Text(text))
+                table.add_row(subject, text)
+        for warning in disk["warnings"]:
+            table.add_row(styled(("⚠ warning", "bold yellow")), warning)
         console.print(table)
         console.print()
     if not document["disks"]:
-        console.print("no disk of this machine can be tested\n", markup=False)
+        console.print("no disk of this machine can be tested")
+        console.print()
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("simulated")
     table.add_column("", overflow="fold")
@@ -156,10 +189,11 @@ def _print(document: dict[str, Any]) -> None:
         table.add_row(device["target"], device["summary"])
     console.print(table)
     obstacle = document["virtual_time"]["reason"]
+    console.print()
     console.print(
-        "\nWith uml: instead of sim:, the same devices serve a real kernel in virtual time"
+        "With uml: instead of sim:, the same devices serve a real kernel in virtual time"
         + (f" (not yet: {obstacle})." if obstacle else "."),
-        markup=False,
         soft_wrap=True,
     )
-    console.print("\nA directory means the disks beneath it; loop:1g makes a scratch device.", markup=False)
+    console.print()
+    console.print("A directory means the disks beneath it; loop:1g makes a scratch device.")

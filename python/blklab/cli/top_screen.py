@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import click
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from blklab.cli.output import console_out
-from blklab.errors import SpaceError
+from blklab.cli.output import console_out, errors_of, print_document
+from blklab.named_files import written_as_it_comes
+from blklab.quantities.visible import writable
+from blklab.report.terminal import styled
 
 
 @dataclass(frozen=True)
@@ -56,15 +58,14 @@ def write_lines(stream: Iterator[Sample], destination: str) -> None:
     """
     if destination == "-":
         for sample in stream:
-            click.echo(json.dumps(sample.as_json(), ensure_ascii=False))
+            print_document(json.dumps(sample.as_json(), ensure_ascii=False))
+            sys.stdout.flush()
         return
-    try:
-        with Path(destination).open("w", encoding="utf-8") as file:
-            for sample in stream:
-                file.write(json.dumps(sample.as_json(), ensure_ascii=False) + "\n")
-                file.flush()
-    except OSError as error:
-        raise SpaceError(f"{destination}: cannot be written: {error.strerror}") from error
+    with errors_of(destination), written_as_it_comes(Path(destination)) as file:
+        for sample in stream:
+            line = json.dumps(sample.as_json(), ensure_ascii=False)
+            file.write(f"{writable(line)}\n".encode())
+            file.flush()
 
 
 def print_each(stream: Iterator[Sample]) -> None:
@@ -75,18 +76,18 @@ def print_each(stream: Iterator[Sample]) -> None:
             console.print(heading, soft_wrap=True)
         titles = tuple(column.title for column in sample.columns)
         for cells in (titles, *sample.rows_of_cells()):
-            console.print(_line(sample.columns, cells), markup=False, soft_wrap=True)
+            console.print(_line(sample.columns, cells), soft_wrap=True)
         for line in sample.footing():
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(line, soft_wrap=True)
         console.print()
 
 
 def show_live(stream: Iterator[Sample]) -> None:
     """Shows the latest sample on the whole screen."""
     console = console_out()
-    with Live(Text("sampling …"), console=console, screen=True, auto_refresh=False) as live:
+    with Live(styled("sampling …"), console=console, screen=True, auto_refresh=False) as live:
         for sample in stream:
-            heading, footing = sample.heading(), [Text(line) for line in sample.footing()]
+            heading, footing = sample.heading(), list(map(styled, sample.footing()))
             room = max(1, console.size.height - len(heading) - len(footing) - 2)
             table = _table(sample.columns, sample.rows_of_cells()[:room])
             live.update(Group(*heading, table, *footing), refresh=True)
@@ -113,5 +114,5 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Table:
                 min_width=len(column.title),
             )
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*row)
     return table

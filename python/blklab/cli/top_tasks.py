@@ -19,6 +19,7 @@ from blklab.linux.processes.io_priority import priority_support
 from blklab.linux.processes.task_io import TaskRate, TaskReader, TaskSnapshot, by_process, rates
 from blklab.linux.queue.schedulers import available_schedulers
 from blklab.quantities.units import format_bytes
+from blklab.report.terminal import styled
 
 SCHEMA = "blklab.top/1"
 COLUMNS = (
@@ -119,7 +120,7 @@ def _heading(sample: TopSample) -> list[Text]:
     honoured = [
         f"{disk} {name} honours {priority_support(name)}" for disk, name in _by_scheduler(sample.schedulers)
     ]
-    return [Text(total, style="bold"), Text("; ".join(honoured))] if honoured else [Text(total, style="bold")]
+    return [styled((total, "bold")), *([styled("; ".join(honoured))] if honoured else [])]
 
 
 def _by_scheduler(schedulers: dict[str, str]) -> list[tuple[str, str]]:

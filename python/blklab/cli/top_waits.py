@@ -14,6 +14,7 @@ from blklab.cli.top_screen import Column
 from blklab.linux.disks.resolution import Resolution
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.recordings.waits import TaskWaits, Waits
+from blklab.report.terminal import styled
 from blklab.report.waits.text import device_lines, held_text, task_name
 
 SCHEMA = "blklab.top-waits/1"
@@ -49,9 +50,9 @@ class WaitsSample:
         everything = self.waits.all
         total = f"sample {self.number}: {_per_second(everything.ios, self)} I/O/s, "
         total += f"{format_bytes(everything.bytes / self.seconds)}/s"
-        lines = [Text(total, style="bold"), *map(Text, device_lines(self.waits))]
+        lines = [styled((total, "bold")), *map(styled, device_lines(self.waits))]
         if self.waits.tally.lost:
-            lines.append(Text(f"{self.waits.tally.lost} events were lost, so some I/Os are missing"))
+            lines.append(styled(f"{self.waits.tally.lost} events were lost, so some I/Os are missing"))
         return lines
 
     def rows_of_cells(self) -> list[tuple[str, ...]]:

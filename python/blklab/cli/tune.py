@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import click
 
 from blklab.backends import Workers
 from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.options import TopicCommand, cluster_option, experiment_options, json_option, store_option
-from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.cli.output import console_out, print_note, require_writable, write_own_text, write_text
 from blklab.cli.progress import ProgressDisplay
-from blklab.errors import BlklabError
+from blklab.errors import BlklabError, InterruptedRunError
 from blklab.execution.tuning.document import TuneDocument
 from blklab.execution.tuning.page import tune_html
 from blklab.execution.tuning.text import finalist_rows, headline, sentences
@@ -97,7 +98,7 @@ def command(
         try:
             with _Display(quiet=quiet) as display:
                 document = TuneDocument.of(tune(request, store, display, workers=workers))
-        except BlklabError as error:
+        except (BlklabError, InterruptedRunError) as error:
             say_what_is_kept(store, display.run_id, error)
             raise
     if json_file is not None:
@@ -105,7 +106,10 @@ def command(
     if html_file is not None or json_file is None:
         run = document.confirmation.run if document.confirmation is not None else "search"
         destination = html_file or str(default_report_folder() / f"tune-{run}.html")
-        write_text(destination, tune_html(document))
+        if html_file:
+            write_text(html_file, tune_html(document))
+        else:
+            write_own_text(Path(destination), tune_html(document))
         if not quiet:
             print_note(f"the report is {destination}")
     if json_file != "-":
@@ -116,29 +120,27 @@ def _print_space(preparation: Preparation) -> None:
     console = console_out()
     console.print(
         f"{preparation.space.size:,} candidates, searched on {preparation.model}",
-        markup=False,
         soft_wrap=True,
     )
     for scheduler, settings in preparation.space.settings.items():
-        console.print(f"{scheduler}", markup=False)
+        console.print(f"{scheduler}")
         for setting in settings:
             values = " ".join(value or "default" for value in setting.values)
-            console.print(f"  {setting.name}: {values}", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"  {setting.name}: {values}", soft_wrap=True)
 
 
 def _print(document: TuneDocument) -> None:
     console = console_out()
-    console.print(headline(document), style="bold", markup=False, highlight=False, soft_wrap=True)
+    console.print(headline(document), style="bold", soft_wrap=True)
     for sentence in sentences(document):
-        console.print(sentence, markup=False, highlight=False)
+        console.print(sentence)
     rows = finalist_rows(document)
     if rows:
         console.print()
     for candidate, modelled, measured in rows:
-        console.print(f"  {candidate}", markup=False, highlight=False, soft_wrap=True)
-        console.print(f"    model {modelled}; measured {measured}", markup=False, highlight=False)
+        console.print(f"  {candidate}", soft_wrap=True)
+        console.print(f"    model {modelled}; measured {measured}")
     if document.recommendation is not None and document.recommendation.apply_command is not None:
-        console.print("\nTo apply it, as root:", markup=False)
-        console.print(
-            f"    {document.recommendation.apply_command}", markup=False, highlight=False, soft_wrap=True
-        )
+        console.print()
+        console.print("To apply it, as root:")
+        console.print(f"    {document.recommendation.apply_command}", soft_wrap=True)

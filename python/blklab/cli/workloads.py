@@ -6,7 +6,6 @@ import json
 
 import click
 from rich.table import Table
-from rich.text import Text
 
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
@@ -30,7 +29,7 @@ def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> Non
     console = console_out()
     if show:
         for workload in workloads:
-            console.print(workload.text.rstrip(), markup=False, soft_wrap=True)
+            console.lines(workload.text.rstrip())
             console.print()
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -41,13 +40,14 @@ def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> Non
         table.add_row(workload.name, workload.decide_by, purpose)
     console.print(table)
     for workload in workloads if names else []:
-        console.print(f"\n{workload.source}", markup=False, soft_wrap=True)
+        console.print()
+        console.print(workload.source, soft_wrap=True)
         if workload.replays:
             for note in workload.notes:
-                console.print(f"- {note.message}", markup=False, soft_wrap=True)
+                console.print(f"- {note.message}", soft_wrap=True)
             continue
         console.print(_options_table(workload) if workload.command is None else _command_table(workload))
-        console.print(_where_it_runs(workload), markup=False, soft_wrap=True)
+        console.print(_where_it_runs(workload), soft_wrap=True)
 
 
 def _options_table(workload: Workload) -> Table:
@@ -85,7 +85,7 @@ def _command_table(workload: Workload) -> Table:
     }
     for name, value in rows.items():
         if value:
-            table.add_row(name, Text(value.strip()))
+            table.add_row(name, value.strip())
     return table
 
 

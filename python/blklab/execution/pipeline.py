@@ -14,6 +14,7 @@ from blklab.execution.blocks import Clock, Observer, Progress, run_blocks
 from blklab.execution.slots import first_round, reasons_for_runs, settle_slots
 from blklab.execution.switchback import SwitchbackRun
 from blklab.linux.machine.description import describe_machine
+from blklab.linux.processes.signals import interrupted
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.samples import RunSample
 from blklab.records.store import Store, new_run_id
@@ -91,8 +92,10 @@ def compare(
             else:
                 run_blocks(record, session, store, observer, clock)
             state = "complete"
-        except InterruptedRunError:
-            state = "interrupted"
+        except BaseException as error:
+            # A signal may arrive as another exception: compiled code wraps those of the Python that it calls.
+            if isinstance(error, InterruptedRunError) or interrupted():
+                state = "interrupted"
             raise
         finally:
             store.set_state(run_id, state)

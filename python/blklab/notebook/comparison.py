@@ -17,8 +17,6 @@ import io
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from blklab.analysis.verdict import analyse
 from blklab.backends import THIS_MACHINE
 from blklab.backends.cluster.client import Cluster
@@ -35,6 +33,7 @@ from blklab.records.samples import RunSample
 from blklab.records.store import Store
 from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
+from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import render
 from blklab.report.text.wording import headline
 from blklab.spec.request import build_specs, spec_values
@@ -153,7 +152,7 @@ class Comparison:
     def __str__(self) -> str:
         """The report for a terminal."""
         written = io.StringIO()
-        render(self.document, Console(file=written, width=_TEXT_COLUMNS, highlight=False))
+        render(self.document, Terminal(file=written, width=_TEXT_COLUMNS))
         return written.getvalue().strip("\n")
 
     def __repr__(self) -> str:

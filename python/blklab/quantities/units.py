@@ -6,6 +6,10 @@ import re
 
 from blklab.errors import UsageError
 
+MOST_BYTES = (1 << 63) - 1
+"""The largest size: offsets of files are signed 64-bit numbers."""
+MOST_NS = 10**18
+"""The longest duration, some 31 years: a sum of several must fit into 64 bits."""
 _SIZE_FACTORS = {
     "": 1,
     "k": 1 << 10,
@@ -36,12 +40,15 @@ def parse_size_bytes(text: str) -> int:
     """Parses a size such as ``64k``, ``1GiB``, ``512`` (bytes). Prefixes are powers of 1024, as in fio.
 
     Raises:
-        UsageError: if it is not a size, or is zero.
+        UsageError: if it is not a size, is zero, or exceeds `MOST_BYTES`.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{text!r} is not a size", hint="write it like 512m, 4GiB or 1048576")
-    size_bytes = int(float(match[1]) * _SIZE_FACTORS[match[2].lower()])
+    written = float(match[1]) * _SIZE_FACTORS[match[2].lower()]
+    if written > MOST_BYTES:
+        raise UsageError(f"the size {text!r} is too large", hint="at most 8191p")
+    size_bytes = int(written)
     if size_bytes <= 0:
         raise UsageError(f"the size {text!r} must be greater than zero")
     return size_bytes
@@ -51,7 +58,7 @@ def parse_duration_ns(text: str) -> int:
     """Parses a duration such as ``2m``, ``1.5s``, ``1m30s`` or ``90`` (seconds).
 
     Raises:
-        UsageError: if it is not a duration, or is zero.
+        UsageError: if it is not a duration, is zero, or exceeds `MOST_NS`.
     """
     stripped = text.strip()
     parts = (
@@ -63,7 +70,12 @@ def parse_duration_ns(text: str) -> int:
     )
     if not parts or any(unit.lower() not in _DURATION_FACTORS_NS for _, unit in parts):
         raise UsageError(f"{text!r} is not a duration", hint="write it like 90s, 2m, 1m30s or 500ms")
-    duration_ns = round(sum(float(number) * _DURATION_FACTORS_NS[unit.lower()] for number, unit in parts))
+    written = sum(float(number) * _DURATION_FACTORS_NS[unit.lower()] for number, unit in parts)
+    if written > MOST_NS:
+        raise UsageError(
+            f"the duration {text!r} is too long", hint=f"at most {MOST_NS // 3_600_000_000_000}h"
+        )
+    duration_ns = round(written)
     if duration_ns <= 0:
         raise UsageError(f"the duration {text!r} must be greater than zero")
     return duration_ns

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
+from blklab.records.run_ids import check_run_id
 from blklab.records.samples import MachineDescription, RunSample, TargetDescription
 from blklab.spec.experiment import ExperimentSpec
 
@@ -31,6 +32,12 @@ class ExperimentRecord(BaseModel):
     """In the order in which the runs were made."""
     warnings: list[str] = []
     """The backend's warnings before the first run."""
+
+    @field_validator("run_id")
+    @classmethod
+    def _names_a_run(cls, run_id: str) -> str:
+        """It becomes a part of paths: of reports, journals and scratch files."""
+        return check_run_id(run_id)
 
     @property
     def complete_blocks(self) -> int:

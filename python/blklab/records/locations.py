@@ -20,8 +20,3 @@ def default_store_url() -> str:
 def default_report_folder() -> Path:
     """The folder ``blklab/reports`` in the XDG data folder."""
     return data_folder() / "reports"
-
-
-def run_files_folder(run_id: str) -> Path:
-    """The folder of the files that belong to a run: ``blklab/runs/RUN`` in the XDG data folder."""
-    return data_folder() / "runs" / run_id

@@ -230,6 +230,8 @@ class DiskDescription(_Record):
     identity: str = ""
     """Digest of the drive's world-wide name or serial number: tells drives of a model apart without naming
     them. Empty if the drive reports neither."""
+    zoned: str = ""
+    """``host-managed`` or ``host-aware``; empty for a disk without zones."""
 
 
 class TargetDescription(_Record):

@@ -7,8 +7,10 @@ run, written as soon as the run ends, so that an interruption loses no finished 
 from __future__ import annotations
 
 import datetime
+import logging
 import platform
 import secrets
+import shlex
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -22,11 +24,16 @@ from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
-from blklab.errors import StoreError, UnknownNameError
+from blklab.errors import BlklabError, StoreError, UnknownNameError
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.locations import default_store_url
+from blklab.records.run_ids import check_run_id
 from blklab.records.samples import MachineDescription, RunSample, TargetDescription
 from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.mistakes import first_mistake
+
+# SQLAlchemy logs with its traceback what it also raises; without a handler Python would print that.
+logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
 
 FORMAT = 1
 """Number of the tables' layout; a store with another number is refused."""
@@ -239,7 +246,7 @@ class Store:
             payloads = session.scalars(
                 select(_Sample.payload).where(_Sample.run_id == experiment.run_id).order_by(_Sample.sequence)
             ).all()
-            try:
+            with self._reading(experiment.run_id):
                 return ExperimentRecord(
                     run_id=experiment.run_id,
                     created_at=experiment.created_at,
@@ -251,17 +258,29 @@ class Store:
                     samples=[RunSample.model_validate_json(payload) for payload in payloads],
                     warnings=experiment.warnings.splitlines(),
                 )
-            except ValidationError as error:
-                mistake = error.errors()[0]
-                place = ".".join(str(part) for part in mistake["loc"])
-                raise StoreError(
-                    f"run {experiment.run_id} in {self._shown} is damaged or of another version"
-                    f" ({error.title} {place}: {mistake['msg']})"
-                ) from error
+
+    @contextmanager
+    def _reading(self, run_id: str) -> Iterator[None]:
+        """Names the run whose data cannot be used; those of others are not touched."""
+        try:
+            yield
+        except ValidationError as error:
+            reason = f"{error.title} {first_mistake(error)}"
+            raise self._unusable(run_id, reason) from error
+        except BlklabError as error:
+            raise self._unusable(run_id, error.message) from error
+
+    def _unusable(self, run_id: str, reason: str) -> StoreError:
+        return StoreError(
+            f"run {run_id} in {self._shown} is damaged, of another version, or not blklab's ({reason})",
+            hint=f"the other runs are not affected; `blklab runs --remove {shlex.quote(run_id)}` removes it",
+        )
 
     def _find(self, session: Session, run_id: str) -> _Experiment:
         if run_id == "latest":
             return self._newest(session)
+        if not run_id.strip():
+            raise UnknownNameError("no run is named", hint="`blklab runs` lists them; latest is the newest")
         exact = session.get(_Experiment, run_id)
         if exact is not None:
             return exact
@@ -286,10 +305,8 @@ class Store:
             if self._engine.dialect.name == "sqlite":
                 # A container's name changes with every start, its file stays.
                 return session.get_one(_Experiment, run_id)
-            try:
+            with self._reading(run_id):
                 host = MachineDescription.model_validate_json(machine).host
-            except ValidationError as error:
-                raise StoreError(f"run {run_id} in {self._shown} is damaged") from error
             if host in ("", platform.node()):
                 return session.get_one(_Experiment, run_id)
         if rows:
@@ -310,11 +327,14 @@ class Store:
         with self._reporting(), Session(self._engine) as session:
             return self._find(session, run_id).run_id
 
-    def list_runs(self) -> list[RunSummary]:
+    def list_runs(self, damaged: list[StoreError] | None = None) -> list[RunSummary]:
         """All experiments, the newest first.
 
+        Args:
+            damaged: Takes an error for each run that cannot be read, which is then left out.
+
         Raises:
-            StoreError: if data are damaged.
+            StoreError: if a run cannot be read and `damaged` is None.
         """
         with self._reporting(), Session(self._engine) as session:
             counts = dict(
@@ -323,25 +343,29 @@ class Store:
             summaries = []
             for experiment in session.scalars(select(_Experiment).order_by(_Experiment.created_at.desc())):
                 try:
-                    spec = ExperimentSpec.model_validate_json(experiment.spec)
-                    target = TargetDescription.model_validate_json(experiment.target)
-                    machine = MachineDescription.model_validate_json(experiment.machine)
-                except ValidationError as error:
-                    raise StoreError(f"run {experiment.run_id} in {self._shown} is damaged") from error
-                summaries.append(
-                    RunSummary(
-                        run_id=experiment.run_id,
-                        created_at=experiment.created_at,
-                        state=experiment.state,
-                        target=spec.target,
-                        schedulers=[choice.label for choice in spec.schedulers],
-                        workloads=[workload.name for workload in spec.workloads],
-                        samples=counts.get(experiment.run_id, 0),
-                        host=machine.host,
-                        models=list(dict.fromkeys(disk.model for disk in target.disks if disk.model)),
-                    )
-                )
+                    summaries.append(self._summary(experiment, counts.get(experiment.run_id, 0)))
+                except StoreError as error:  # noqa: PERF203 - one that is damaged hides no others
+                    if damaged is None:
+                        raise
+                    damaged.append(error)
             return summaries
+
+    def _summary(self, experiment: _Experiment, samples: int) -> RunSummary:
+        with self._reading(experiment.run_id):
+            spec = ExperimentSpec.model_validate_json(experiment.spec)
+            target = TargetDescription.model_validate_json(experiment.target)
+            machine = MachineDescription.model_validate_json(experiment.machine)
+            return RunSummary(
+                run_id=check_run_id(experiment.run_id),
+                created_at=experiment.created_at,
+                state=experiment.state,
+                target=spec.target,
+                schedulers=[choice.label for choice in spec.schedulers],
+                workloads=[workload.name for workload in spec.workloads],
+                samples=samples,
+                host=machine.host,
+                models=list(dict.fromkeys(disk.model for disk in target.disks if disk.model)),
+            )
 
     def list_targets(self) -> list[StoredTarget]:
         """Targets and machines of all experiments, the newest first, without their samples.
@@ -358,14 +382,12 @@ class Store:
         return [self._stored_target(*row) for row in rows]
 
     def _stored_target(self, run_id: str, target: str, machine: str) -> StoredTarget:
-        try:
+        with self._reading(run_id):
             return StoredTarget(
-                run_id,
+                check_run_id(run_id),
                 TargetDescription.model_validate_json(target),
                 MachineDescription.model_validate_json(machine),
             )
-        except ValidationError as error:
-            raise StoreError(f"run {run_id} in {self._shown} is damaged") from error
 
     def remove(self, run_id: str) -> str:
         """Removes an experiment and its samples, and returns its full name."""

@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from blklab import _core
 from blklab.errors import DataError, SpaceError
+from blklab.named_files import MOST_TIMELINE_BYTES, read_bytes, written_whole
 from blklab.records.samples import ChangeSample, JobSample
 
 MAGIC: Final = b"blklab timeline\n"
@@ -149,7 +150,7 @@ class Timeline:
         header = json.dumps({"tables": tables, "run": self.run.model_dump(mode="json")}).encode()
         header += b" " * (-len(header) % 8)
         try:
-            with Path(path).open("wb") as file:
+            with written_whole(Path(path)) as file:
                 file.write(MAGIC + version.to_bytes(4, "little") + len(header).to_bytes(4, "little"))
                 file.write(header)
                 file.writelines(contents.values())
@@ -164,7 +165,7 @@ class Timeline:
             DataError: if it cannot be read, or is not a timeline, of another version, truncated or damaged.
         """
         try:
-            content = Path(path).read_bytes()
+            content = read_bytes(Path(path), MOST_TIMELINE_BYTES)
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from error
         if not content.startswith(MAGIC):

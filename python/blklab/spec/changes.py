@@ -19,12 +19,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from blklab.errors import SpecError, UsageError
-from blklab.quantities.units import exact_duration, parse_duration_ns
+from blklab.quantities.units import MOST_NS, exact_duration, parse_duration_ns
 from blklab.spec.group_settings import group_settings
-from blklab.spec.schedulers import OF_QUEUE, parse_scheduler_choice
+from blklab.spec.schedulers import OF_QUEUE, check_scheduler_name, check_settings, parse_scheduler_choice
+from blklab.spec.setting_values import check_group_value, check_queue_values
 
 HINT = (
     "write it like '10s reader: ionice=rt/4', '10s batch: io.weight=50', '10s nr_requests=32', "
@@ -44,7 +45,7 @@ _IONICE = re.compile(r"(rt|be|idle)(?:/([0-7]))?")
 class _Change(BaseModel, ABC):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    at_ns: int = Field(gt=0)
+    at_ns: int = Field(gt=0, le=MOST_NS)
     """From the start of the load."""
 
     @property
@@ -74,6 +75,12 @@ class SchedulerChange(_Change):
     scheduler: str
     tunables: dict[str, str] = {}
 
+    @model_validator(mode="after")
+    def _follows_the_grammar(self) -> SchedulerChange:
+        check_scheduler_name(self.scheduler)
+        check_settings(self.tunables)
+        return self
+
     @property
     def what(self) -> str:
         """``scheduler=bfq:slice_idle=0``."""
@@ -90,6 +97,11 @@ class SchedulerChange(_Change):
 class _Assignment(_Change):
     name: str
     value: str
+
+    @model_validator(mode="after")
+    def _follows_the_grammar(self) -> _Assignment:
+        check_queue_values({self.name: self.value})
+        return self
 
     @property
     def what(self) -> str:
@@ -147,6 +159,11 @@ class GroupChange(_Change):
     group: str
     attribute: str
     value: str
+
+    @model_validator(mode="after")
+    def _follows_the_grammar(self) -> GroupChange:
+        check_group_value(self.attribute, self.value)
+        return self
 
     @property
     def what(self) -> str:

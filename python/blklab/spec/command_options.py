@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from blklab.errors import SpecError
-from blklab.quantities.units import format_bytes, format_duration
+from blklab.quantities.units import MOST_BYTES, MOST_NS, format_bytes, format_duration
 from blklab.spec.commands import DEFAULT_SPACE_BYTES, DEFAULT_TIME_LIMIT_NS, JOB
 from blklab.spec.forms import DURATION, PATHS, SIZE, SWITCH, WORD
 from blklab.spec.options import Option, Topic
@@ -71,7 +71,7 @@ class CommandOptions(BaseModel):
     ] = None
     space_bytes: Annotated[
         int | None,
-        Field(gt=0),
+        Field(gt=0, le=MOST_BYTES),
         Option(
             SIZE,
             "Room that --command needs, which is also the size of its own file system on a directory.",
@@ -98,7 +98,7 @@ class CommandOptions(BaseModel):
     ] = []
     time_limit_ns: Annotated[
         int | None,
-        Field(gt=0),
+        Field(gt=0, le=MOST_NS),
         Option(
             DURATION,
             "Most time for a run of --command, and for each set-up; a run that takes longer has failed.",

@@ -28,6 +28,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from blklab.errors import BlklabError, SpecError
 from blklab.quantities.units import parse_duration_ns, parse_size_bytes
+from blklab.spec.mistakes import first_mistake
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -157,13 +158,8 @@ def parse_command_file(text: str, source: str) -> CommandFile:
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"{source}: is not valid TOML: {error}") from error
     except ValidationError as error:
-        mistake = error.errors()[0]
-        place = ".".join(str(part) for part in mistake["loc"])
-        what = (
-            f"unknown key {place!r}" if mistake["type"] == "extra_forbidden" else f"{place}: {mistake['msg']}"
-        )
         raise SpecError(
-            f"{source}: {what}", hint=f"known are {', '.join(CommandFile.model_fields)}"
+            f"{source}: {first_mistake(error)}", hint=f"known are {', '.join(CommandFile.model_fields)}"
         ) from error
     except BlklabError as error:
         raise SpecError(f"{source}: {error.message}", hint=error.hint) from error

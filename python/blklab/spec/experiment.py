@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from blklab.quantities.units import MOST_NS
 from blklab.spec.budget import BUDGET, DEFAULT_BUDGET_BLOCKS, MAX_BLOCKS
 from blklab.spec.changes import Change
 from blklab.spec.command_options import CommandOptions
@@ -36,6 +37,7 @@ from blklab.spec.guest import GuestOptions
 from blklab.spec.machines import Machine
 from blklab.spec.options import Option, Topic, options_of
 from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.setting_values import check_group_value, check_queue_values
 from blklab.spec.slots import SlotDecision
 from blklab.spec.sweeps import Sweep
 from blklab.spec.targets import Target, parse_target
@@ -64,7 +66,7 @@ class Conditions(BaseModel):
 
     runtime_ns: Annotated[
         int | None,
-        Field(gt=0),
+        Field(gt=0, le=MOST_NS),
         Option(
             DURATION,
             "Length of each run of a time-based workload, such as 3s.",
@@ -155,6 +157,20 @@ class Conditions(BaseModel):
     rate_window_ns: int | None = Field(default=None, ge=1_000_000)
     """Length of the windows of `JobSample.rates` where the backend leaves the choice (the simulator, which
     records none otherwise)."""
+
+    @field_validator("queue")
+    @classmethod
+    def _has_values_of_a_queue(cls, queue: dict[str, str]) -> dict[str, str]:
+        check_queue_values(queue)
+        return queue
+
+    @field_validator("cgroups")
+    @classmethod
+    def _has_values_of_groups(cls, groups: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        for group, attributes in groups.items():
+            for attribute, value in attributes.items():
+                check_group_value(f"{group}:{attribute}", value)
+        return groups
 
     def arrangement_seed(self, seed: int) -> int | None:
         """Seed of the arrangement of a model's run with that seed; None if it is fixed."""
@@ -268,7 +284,7 @@ class ExperimentSpec(Conditions, CommandOptions):
     """None if the samples or the budget decide."""
     budget_ns: Annotated[
         int | None,
-        Field(gt=0),
+        Field(gt=0, le=MOST_NS),
         Option(
             BUDGET,
             "Most time or blocks to spend, such as 5m or 30blocks; blocks are added until every question is "

@@ -155,7 +155,10 @@ GOAL = Form(
 )
 """In a description a word, or a table of weights."""
 TARGETS = Form(
-    Use.ONCE, lambda text: [text], gather=lambda given, _: [given] if given else None, in_file=list[str]
+    Use.ONCE,
+    lambda text: [text],
+    gather=lambda given, _: None if given is None else [given],
+    in_file=list[str],
 )
 """One on the command line, a list of them in a description."""
 WORKLOADS = Form(

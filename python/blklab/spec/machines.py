@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from blklab.errors import ProfileError, UnknownNameError
 from blklab.shipped import shipped_files
 from blklab.spec.folders import data_folder
+from blklab.spec.mistakes import first_mistake
 from blklab.spec.profile_files import read_named, read_shipped, text_of, unknown_name
 
 if sys.version_info >= (3, 11):
@@ -175,6 +176,4 @@ def read_machine(path: Path, source: str) -> Machine:
     try:
         return Machine.model_validate(table | {"source": source})
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ProfileError(f"{source}: {field}: {first['msg']}") from error
+        raise ProfileError(f"{source}: {first_mistake(error)}") from error

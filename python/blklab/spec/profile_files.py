@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from blklab.errors import ProfileError, UnknownNameError
+from blklab.named_files import read_text
 from blklab.shipped import shipped_files
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ def text_of(path: Path, source: str) -> str:
         ProfileError: if it cannot be read; the message begins with `source`.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path)
     except OSError as error:
         raise ProfileError(f"{source}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

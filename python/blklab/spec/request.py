@@ -14,11 +14,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from blklab.errors import SpecError
+from blklab.named_files import read_text
 from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS, NO_LIMITS, limits
 from blklab.spec.command_options import with_command_options
 from blklab.spec.experiment import DEFAULT_WORKLOADS, OPTIONS, ExperimentSpec
 from blklab.spec.forms import each_named_once
 from blklab.spec.guest import guest_options
+from blklab.spec.mistakes import first_mistake
 from blklab.spec.replays import PREFIX, is_replay
 from blklab.spec.workloads import COMMAND_SUFFIX, Workload
 
@@ -103,8 +105,7 @@ def read_spec_file(path: Path) -> SpecValues:
         SpecError: if the file is missing, is not TOML, or has an unknown key or a wrong value.
     """
     try:
-        with path.open("rb") as file:
-            content = tomllib.load(file)
+        content = tomllib.loads(read_text(path))
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -133,7 +134,7 @@ def _checked(content: Mapping[str, Any]) -> dict[str, Any]:
     try:
         parsed = _SpecFile.model_validate(content)
     except ValidationError as error:
-        raise SpecError(_first_mistake(error), hint="docs/reference/experiments.md lists the keys") from error
+        raise SpecError(first_mistake(error), hint="docs/reference/experiments.md lists the keys") from error
     values = {name: getattr(parsed, name) for name in parsed.model_fields_set}
     for option in OPTIONS:
         if option.singular in values:
@@ -149,14 +150,6 @@ def _relative_to(folder: Path, name: str) -> str:
         return name if Path(path).is_absolute() else f"{PREFIX}{folder / path}"
     is_file = name.endswith((".fio", COMMAND_SUFFIX))
     return str(folder / name) if is_file and not Path(name).is_absolute() else name
-
-
-def _first_mistake(error: ValidationError) -> str:
-    mistake = error.errors()[0]
-    place = ".".join(str(part) for part in mistake["loc"])
-    if mistake["type"] == "extra_forbidden":
-        return f"unknown key {place!r}"
-    return f"{place}: {mistake['msg']}"
 
 
 def run_limits(values: SpecValues) -> dict[str, Any]:
@@ -197,4 +190,4 @@ def build_specs(values: SpecValues) -> list[ExperimentSpec]:
     try:
         return [ExperimentSpec(target=text, **settled) for text in dict.fromkeys(values.get("targets"))]
     except ValidationError as error:
-        raise SpecError(_first_mistake(error)) from error
+        raise SpecError(first_mistake(error)) from error

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from blklab.errors import UsageError
 from blklab.spec.group_settings import (
@@ -24,11 +24,15 @@ from blklab.spec.group_settings import (
     with_group_settings,
 )
 from blklab.spec.queue_attributes import ASYNC_DEPTH, QUEUE_ATTRIBUTES
+from blklab.spec.setting_values import VALUE_PATTERN, check_values
 
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.+@-]*)=")
 _NAME = re.compile(r"[a-z][a-z0-9_.-]*")
 _KERNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_TUNABLE = re.compile(rf"([a-z][a-z0-9_]*|{NAME_PATTERN})=([^\s:=,]+)")
+_SETTING_NAME = re.compile(rf"[a-z][a-z0-9_]*|{NAME_PATTERN}")
+_TUNABLE = re.compile(rf"({_SETTING_NAME.pattern})=({VALUE_PATTERN})")
+_WHOLE_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@:=/-]*")
+"""Of a label that is the choice itself, too."""
 
 OF_QUEUE = tuple(name for name in QUEUE_ATTRIBUTES if name != ASYNC_DEPTH)
 """`async_depth` counts as a scheduler's tunable, which it was first."""
@@ -53,6 +57,17 @@ class SchedulerChoice(BaseModel):
     """Its name in reports; unique within an experiment."""
     kernel: str | None = None
     """The guest kernel whose scheduler is meant; None for the target's own."""
+
+    @model_validator(mode="after")
+    def _follows_the_grammar(self) -> SchedulerChoice:
+        """Holds for choices of stored runs too: they end in udev rules and shell lines."""
+        check_scheduler_name(self.name)
+        if _WHOLE_LABEL.fullmatch(self.label) is None:
+            raise UsageError(f"{self.label!r} cannot be the label of a scheduler", hint=GRAMMAR_HINT)
+        if self.kernel is not None:
+            check_kernel_name(self.kernel, self.kernel)
+        check_settings(self.tunables)
+        return self
 
     @property
     def canonical(self) -> str:
@@ -131,8 +146,7 @@ def parse_scheduler_choice(text: str) -> SchedulerChoice:
         rest = rest[match.end() :]
     head, *settings = rest.split(":")
     name, at, kernel = head.partition("@")
-    if _NAME.fullmatch(name) is None:
-        raise UsageError(f"{text!r} does not name a scheduler", hint=GRAMMAR_HINT)
+    check_scheduler_name(name, text)
     if at:
         check_kernel_name(kernel, text)
     tunables: dict[str, str] = {}
@@ -145,6 +159,32 @@ def parse_scheduler_choice(text: str) -> SchedulerChoice:
         tunables[parsed[1]] = parsed[2]
     group_settings(tunables)  # refuses names that no file has
     return SchedulerChoice(name=name, tunables=tunables, label=label or rest, kernel=kernel or None)
+
+
+def check_scheduler_name(name: str, text: str | None = None) -> None:
+    """Checks the name of a scheduler.
+
+    Args:
+        name: The name.
+        text: The text as written, for the message; by default the name.
+
+    Raises:
+        UsageError: if it cannot name a scheduler.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise UsageError(f"{(text or name)!r} does not name a scheduler", hint=GRAMMAR_HINT)
+
+
+def check_settings(settings: Mapping[str, str]) -> None:
+    """Checks names and values of a choice's settings.
+
+    Raises:
+        UsageError: for a name or a value that the grammar does not have.
+    """
+    for name in settings:
+        if _SETTING_NAME.fullmatch(name) is None:
+            raise UsageError(f"{name!r} cannot be the name of a tunable", hint=GRAMMAR_HINT)
+    check_values(settings)
 
 
 def check_kernel_name(name: str, text: str) -> None:

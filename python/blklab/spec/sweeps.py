@@ -12,11 +12,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from blklab.errors import SpecError, TunableError
 from blklab.spec.group_settings import is_group_setting
-from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
+from blklab.spec.schedulers import SchedulerChoice, check_settings, parse_scheduler_choice
 
 MOST_CELLS = 64
 """Most cells of one sweep: in a longer block the runs would be too far apart in time to compare."""
@@ -35,6 +35,14 @@ class Sweep(BaseModel):
     """By tunable: values as asked for, in the kernel's units."""
     defaults: dict[str, str] = {}
     """Defaults of the target, once they are known; a level that equals the default is not run twice."""
+
+    @model_validator(mode="after")
+    def _follows_the_grammar(self) -> Sweep:
+        """`cells` makes choices of the levels without checking them again."""
+        for name, values in self.levels.items():
+            for value in values:
+                check_settings({name: value})
+        return self
 
     @property
     def canonical(self) -> str:

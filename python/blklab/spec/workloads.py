@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from blklab import _core
 from blklab.errors import JobFileError, UnknownNameError
+from blklab.named_files import is_file, read_text
 from blklab.shipped import shipped_files
 from blklab.spec.commands import DECIDES, JOB, Command, name_of, parse_command_file
 from blklab.spec.replays import is_replay, read_replay
@@ -212,7 +213,7 @@ def load_workload(name_or_path: str) -> Workload:
     if name_or_path in shipped:
         return _read(shipped[name_or_path], name_or_path)
     path = Path(name_or_path)
-    if path.suffix in (".fio", COMMAND_SUFFIX) or "/" in name_or_path or path.is_file():
+    if path.suffix in (".fio", COMMAND_SUFFIX) or "/" in name_or_path or is_file(path):
         return _read(path, name_or_path)
     close = difflib.get_close_matches(name_or_path, shipped, n=3)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
@@ -224,7 +225,7 @@ def load_workload(name_or_path: str) -> Workload:
 
 def _read(path: Path, source: str) -> Workload:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except OSError as error:
         raise JobFileError(f"cannot be read: {error.strerror}", source=source) from error
     except UnicodeDecodeError as error:

@@ -235,10 +235,14 @@ fn strides(r: &Reader) -> Result<Option<Strides>, JobFileError> {
             None => Ok(None),
         };
     }
+    if mode == "zbd" {
+        // The disk itself says how large its zones are; fio takes a size only for a disk without zones.
+        return Ok(None);
+    }
     if zone_bytes == 0 {
         return Err(r.fail("zonemode", format!("zonemode={mode} needs a zonesize")));
     }
-    Ok((mode == "strided").then_some(Strides { zone_bytes, range, skip }))
+    Ok(Some(Strides { zone_bytes, range, skip }))
 }
 
 fn flow(r: &Reader) -> Result<Option<Flow>, JobFileError> {

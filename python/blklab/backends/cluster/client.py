@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import blklab
+from blklab.backends.cluster.address import nobody_answers, require_answer
 from blklab.backends.cluster.contents import ReadFiles
 from blklab.backends.workers import STOPPED, GuestRuns, Simulations, SimulatorAnswer
 from blklab.errors import BlklabError, MissingToolError, RequirementError, RunFailedError, UsageError
@@ -250,13 +251,16 @@ def _connected(address: str) -> Iterator[Client]:
             "a cluster needs the Python package distributed, which is not installed",
             hint="pip install 'blklab[cluster]'",
         ) from error
+    require_answer(address)
+    client = Client.__new__(Client)
     try:
-        client = Client(address, timeout=_CONNECT_S, set_as_default=False, name="blklab")
-    except (OSError, ValueError, TypeError) as error:
-        raise RequirementError(
-            f"no Dask scheduler answers at {address}: {_one_line(error)}",
-            hint="start one with `dask scheduler`; it prints its address",
-        ) from error
+        client.__init__(address, timeout=_CONNECT_S, set_as_default=False, name="blklab")
+    except BaseException as error:
+        # Its finaliser would wait for connections that were never made, and print what it then finds.
+        client.status = "closed"
+        if isinstance(error, (OSError, ValueError, TypeError)):
+            raise nobody_answers(address, _one_line(error)) from error
+        raise
     try:
         _check_workers(client, address)
         yield client

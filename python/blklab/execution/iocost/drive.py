@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from blklab.errors import RequirementError
 from blklab.linux.apply.identity import properties_of
 from blklab.linux.cgroups.hierarchy import find_hierarchy
+from blklab.linux.cgroups.settings import missing_attribute
 from blklab.linux.disks.disk import STAND_INS
 from blklab.linux.disks.stack import all_disks
 from blklab.records.samples import TargetDescription
@@ -78,5 +79,6 @@ def obstacle_here() -> str | None:
     if hierarchy.version == 1:
         return "this machine controls I/O through cgroup v1, which has no io.cost: it takes cgroup v2"
     if not (hierarchy.root / "io.cost.model").exists():
-        return "this kernel has no io.cost (CONFIG_BLK_CGROUP_IOCOST)"
+        missing = missing_attribute(hierarchy.version, "io.cost.model")
+        return f"{missing.message}: {missing.hint}"
     return None

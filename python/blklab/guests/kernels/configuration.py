@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import KernelConfigError, KernelLacksError, UnknownNameError, reason_of
+from blklab.named_files import read_text
 from blklab.shipped import shipped_files
 
 OPTIONAL_MARK = "#: optional"
@@ -53,7 +54,7 @@ def read_fragment(path: Path) -> Fragment:
         KernelConfigError: if a line is not an option; it gives the line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except OSError as error:
         raise UnknownNameError(
             f"the configuration fragment {path} cannot be read: {reason_of(error)}"

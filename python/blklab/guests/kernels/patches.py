@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from blklab.errors import PatchError, UnknownNameError, reason_of
+from blklab.named_files import read_bytes
 from blklab.shipped import shipped_folder
 
 _OLD = re.compile(rb"^--- ([^\t\n]+)", re.MULTILINE)
@@ -110,7 +111,7 @@ def read_content(path: Path) -> bytes:
         UnknownNameError: if that fails.
     """
     try:
-        return path.read_bytes()
+        return read_bytes(path)
     except OSError as error:
         raise UnknownNameError(f"the patch {path} cannot be read: {reason_of(error)}") from error
 

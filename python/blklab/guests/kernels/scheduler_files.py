@@ -15,6 +15,7 @@ from blklab.errors import PatchError, UnknownNameError, reason_of
 from blklab.guests.kernels.configuration import Fragment, Option
 from blklab.guests.kernels.kernel_build import SCHEDULER_OPTIONS
 from blklab.guests.kernels.patches import Patch
+from blklab.named_files import read_bytes
 
 MAKEFILE, KCONFIG = "block/Makefile", "block/Kconfig.iosched"
 
@@ -65,7 +66,7 @@ def read_scheduler_files(files: Sequence[str]) -> tuple[SchedulerFile, ...]:
     for text in files:
         path = Path(text).expanduser()
         try:
-            content = path.read_bytes()
+            content = read_bytes(path)
         except OSError as error:
             raise UnknownNameError(f"the scheduler {text} cannot be read: {reason_of(error)}") from error
         if not _FILE_NAME.fullmatch(path.name):

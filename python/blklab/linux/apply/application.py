@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -13,18 +13,28 @@ from pathlib import Path
 import blklab
 from blklab.errors import RefusedError, RequirementError, UnknownNameError
 from blklab.linux.apply.class_rule import class_rule, is_class_rule
-from blklab.linux.apply.cost_parameters import CostParameters, cost_parameters, put_back, restore_cost
+from blklab.linux.apply.cost_parameters import CostParameters, cost_parameters, for_number_now, put_back
 from blklab.linux.apply.identity import Identity, identify
-from blklab.linux.apply.record import AppliedRecord, load_record, record_path, remove_record, save_record
+from blklab.linux.apply.record import (
+    AppliedRecord,
+    applied_modules,
+    load_record,
+    record_path,
+    remove_record,
+    save_record,
+)
 from blklab.linux.apply.udev import Rule, build_rule, check_rule, reload_rules, write_rule
 from blklab.linux.disks.disk import Disk, has_scheduler
 from blklab.linux.disks.stack import all_disks
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
+from blklab.linux.journal.module_loading import load_modules
+from blklab.linux.journal.modules import others_with_module
 from blklab.linux.journal.recovery import raise_for_failures, recover
 from blklab.linux.journal.state import state_directory
 from blklab.linux.queue.attributes import read_attribute, write_attribute
-from blklab.linux.queue.schedulers import available_schedulers, unavailable_scheduler
+from blklab.linux.queue.scheduler_modules import is_loaded, loading_command, module_of, unload_module
+from blklab.linux.queue.schedulers import offered_schedulers, unavailable_scheduler
 from blklab.linux.queue.snapshot import differences, restore_snapshot
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.spec.drive_classes import DriveClass, kind_of
@@ -48,6 +58,8 @@ class ApplyPlan:
     """io.cost's parameters; None if the choice brings none."""
     former_cost: tuple[tuple[Path, str], ...] = ()
     """Writes that undo what an earlier `apply` made of io.cost; they come first."""
+    loads: str | None = None
+    """The scheduler whose module is to be loaded first; None if it is there already."""
 
     @property
     def goes_by(self) -> str:
@@ -64,8 +76,9 @@ class ApplyPlan:
         """The writes as shell commands."""
         queue = self.disk.sys_path / "queue"
         return [
-            *(f"echo {shlex.quote(value)} > {shlex.quote(str(queue / name))}" for name, value in self.writes),
+            *([] if self.loads is None else [loading_command(self.loads)]),
             *_echoes(self.former_cost),
+            *(f"echo {shlex.quote(value)} > {shlex.quote(str(queue / name))}" for name, value in self.writes),
             *([] if self.cost is None else self.cost.commands),
         ]
 
@@ -100,9 +113,10 @@ def plan(
         RequirementError: if udev cannot match such a disk.
     """
     choice = choice.for_disk
-    active, offered = available_schedulers(disk)
-    if choice.name not in offered:
-        raise unavailable_scheduler(disk.name, choice.name, offered)
+    offer = offered_schedulers(disk)
+    active, offered = offer.active, offer.listed
+    if choice.name not in offer.names:
+        raise unavailable_scheduler(disk.name, choice.name, offer.marked)
     writes = [("scheduler", choice.name)]
     if active == choice.name and (choice.queue or choice.iosched):
         # Switching away and back gives every tunable its default, as after a boot.
@@ -123,8 +137,9 @@ def plan(
         )
     cost = cost_parameters(disk, choice)
     earlier = load_record(identity)
-    former_cost = () if earlier is None else earlier.former_groups
-    return ApplyPlan(disk, identity, active or "none", writes, rule, drive_class, cost, former_cost)
+    former_cost = () if earlier is None else for_number_now(earlier.former_groups, disk)
+    loads = choice.name if choice.name in offer.modules.loadable else None
+    return ApplyPlan(disk, identity, active or "none", writes, rule, drive_class, cost, former_cost, loads)
 
 
 def plan_class(
@@ -185,10 +200,13 @@ def apply(plans: list[ApplyPlan], choice: SchedulerChoice) -> list[str]:
 
 def _apply_one(plan: ApplyPlan, choice: SchedulerChoice, journal: Journal) -> list[str]:
     disk, rule = plan.disk, plan.rule
+    modules = load_modules([choice.name], (), journal)
+    if (module := module_of(choice.name)) in applied_modules() and module is not None:
+        modules.append(module)
     former = journal.protect_queue(disk)
+    put_back(plan.former_cost, journal)
     for name, value in plan.writes:
         write_attribute(disk, name, value)
-    put_back(plan.former_cost, journal)
     former_groups = [] if plan.cost is None else plan.cost.write(journal)
     remarks = [plan.warning] if plan.warning else []
     if rule is not None:
@@ -205,6 +223,7 @@ def _apply_one(plan: ApplyPlan, choice: SchedulerChoice, journal: Journal) -> li
         rule_path=rule.path if rule else None,
         rule_text=rule.text if rule else None,
         former_groups=former_groups,
+        modules=modules,
     )
     for name, value in plan.writes[-1 - len(choice.queue) - len(choice.iosched) :]:
         kept = read_attribute(disk, name)  # testing the rule has written them once more
@@ -263,12 +282,12 @@ def undo_commands(plan: UndoPlan) -> list[str]:
     queue = plan.disk.sys_path / "queue"
     former = plan.applied.former
     writes = {"scheduler": former.scheduler or "none", **former.attributes}
-    commands = [
+    commands = _echoes(for_number_now(plan.applied.former_groups, plan.disk))
+    commands += [
         f"echo {shlex.quote(value)} > {shlex.quote(str(queue / name))}"
         for name, value in writes.items()
         if name == "scheduler" or name in differences(plan.disk, former)
     ]
-    commands += _echoes(plan.applied.former_groups)
     if plan.rule_exists:
         commands.append(f"rm {shlex.quote(str(plan.applied.rule_path))}")
     return commands
@@ -291,8 +310,8 @@ def undo(plans: list[UndoPlan]) -> list[str]:
     with _exclusive([plan.disk for plan in plans]) as journal:
         for plan in plans:
             journal.protect_queue(plan.disk)
+            done += put_back(for_number_now(plan.applied.former_groups, plan.disk), journal)
             done += restore_snapshot(plan.disk, plan.applied.former)
-            done += restore_cost(plan.applied.former_groups)
         for plan in plans:
             if plan.applied.rule_path is not None and plan.rule_exists:
                 plan.applied.rule_path.unlink(missing_ok=True)
@@ -300,6 +319,16 @@ def undo(plans: list[UndoPlan]) -> list[str]:
             remove_record(plan.applied.identity)
         journal.keep_changes()
     reload_rules()
+    return done + _unload({module for plan in plans for module in plan.applied.modules})
+
+
+def _unload(modules: Collection[str]) -> list[str]:
+    """Unloads modules that `apply` has loaded, unless another disk or run needs them; says so."""
+    done = []
+    for module in sorted(set(modules) - applied_modules()):
+        if not is_loaded(module) or others_with_module(module, ""):
+            continue
+        done.append(unload_module(module) or f"unloaded the module {module}")
     return done
 
 

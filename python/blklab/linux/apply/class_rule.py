@@ -10,17 +10,18 @@ from pathlib import Path
 
 import blklab
 from blklab.errors import UsageError
-from blklab.linux.apply.udev import RULES_DIRECTORY, Rule, assignments, one_line
+from blklab.linux.apply.udev import RULES_DIRECTORY, Rule, assignments
+from blklab.linux.apply.udev_text import comment, literal_pattern, shell_pattern
 from blklab.linux.disks.disk import Disk
 from blklab.spec.drive_classes import KINDS, DriveClass, kind_of
 from blklab.spec.schedulers import SchedulerChoice
 
 _PREFIX = "89-blklab-class-"
 """Sorts before the rules for single drives (90-blklab-*), which therefore win."""
-_NO_PATTERN_CHARACTERS = re.compile(r'[|\\"]|[^\x20-\x7e]')
-_PATTERN_CHARACTERS = re.compile(r'[*?\[\]|\\"]|[^\x20-\x7e]')
 _MODEL_KEYS = {"nvme": "ATTRS{model}", "scsi": "ATTRS{model}", "mmc": "ATTRS{name}"}
 """udev's key for the model, by kind; other kinds have none in sysfs."""
+_TUNED_VARIABLES = re.compile(r"[$\\]|[^\x20-\x7e]")
+"""``${…}`` names a variable or calls a function in a profile of tuned."""
 _PROPERTY_CHARACTERS = re.compile(r"[^A-Za-z0-9#+\-.:=@_/*?]")
 """udev replaces other characters of a model by underscores (`udev_replace_chars`)."""
 
@@ -36,7 +37,7 @@ def class_of(disk: Disk) -> DriveClass:
         raise UsageError(
             f"{disk.name} has no model that other drives could share", hint="leave out --for-model"
         )
-    pattern = _PATTERN_CHARACTERS.sub("?", disk.model.strip()) if kind in _MODEL_KEYS else None
+    pattern = literal_pattern(disk.model.strip()) if kind in _MODEL_KEYS else None
     return DriveClass(model=pattern, kind=kind, rotational=disk.rotational)
 
 
@@ -101,8 +102,7 @@ def _conditions(drive_class: DriveClass, kind: str) -> list[str]:
         f'KERNEL=="{KINDS[kind]}"',
     ]
     if drive_class.model is not None:
-        pattern = _NO_PATTERN_CHARACTERS.sub("?", drive_class.model.strip())
-        conditions.append(f'{_MODEL_KEYS[kind]}=="{pattern}"')
+        conditions.append(f'{_MODEL_KEYS[kind]}=="{shell_pattern(drive_class.model.strip())}"')
     if drive_class.rotational is not None:
         conditions.append(f'ATTR{{queue/rotational}}=="{int(drive_class.rotational)}"')
     return conditions
@@ -132,7 +132,7 @@ def tuned_profile(drive_class: DriveClass, choice: SchedulerChoice, evidence: Se
     pattern = name.removeprefix("(?s:").removesuffix(r")\Z").removesuffix(r")\z")
     lines = [
         "[main]",
-        f"summary=I/O scheduler of {one_line(drive_class.words)}, written by blklab",
+        f"summary=I/O scheduler of {_TUNED_VARIABLES.sub('?', drive_class.words)}, written by blklab",
         "",
         "[disk_blklab]",
         "type=disk",
@@ -148,4 +148,4 @@ def _origin(drive_class: DriveClass) -> list[str]:
 
 
 def _as_comments(lines: Sequence[str]) -> str:
-    return "".join(f"# {one_line(line)}\n" for line in lines)
+    return "".join(map(comment, lines))

@@ -9,7 +9,13 @@ from pathlib import Path
 from blklab.errors import RestoreError, reason_of
 from blklab.linux.cgroups.hierarchy import Hierarchy, find_hierarchy
 from blklab.linux.cgroups.run_cgroups import RunCgroups
-from blklab.linux.cgroups.settings import CgroupSetting, missing_attribute, undo_writes, wanted_settings
+from blklab.linux.cgroups.settings import (
+    CgroupSetting,
+    device_numbers,
+    missing_attribute,
+    undo_writes,
+    wanted_settings,
+)
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.journal import Journal
 from blklab.linux.machine.kernel_files import write_once
@@ -63,23 +69,20 @@ def cost_parameters(disk: Disk, choice: SchedulerChoice) -> CostParameters | Non
     return CostParameters(hierarchy, wanted_settings(hierarchy.version, brought, (), [disk]))
 
 
-def put_back(former: Sequence[tuple[Path, str]], journal: Journal) -> None:
+def for_number_now(former: Sequence[tuple[Path, str]], disk: Disk) -> tuple[tuple[Path, str], ...]:
+    """Writes of an earlier `apply` with the disk's number of today: it may differ after a restart."""
+    (number,) = device_numbers([disk]) if former else ("",)
+    return tuple((path, " ".join([number, *text.split()[1:]])) for path, text in former)
+
+
+def put_back(former: Sequence[tuple[Path, str]], journal: Journal) -> list[str]:
     """Undoes what an earlier `apply` wrote; the journal has what this replaces.
+
+    It comes before the disk's queue: io.cost holds settings of the queue while it is on.
 
     Args:
         former: The writes that undo it.
         journal: Of the change that begins.
-
-    Raises:
-        RestoreError: if the kernel refuses one.
-    """
-    for path, text in former:
-        journal.protect_attribute(path, undo=undo_writes(path, text))
-    restore_cost(former)
-
-
-def restore_cost(former: Sequence[tuple[Path, str]]) -> list[str]:
-    """Writes the former parameters back.
 
     Returns:
         The changes made, for people.
@@ -87,6 +90,8 @@ def restore_cost(former: Sequence[tuple[Path, str]]) -> list[str]:
     Raises:
         RestoreError: if the kernel refuses one.
     """
+    for path, text in former:
+        journal.protect_attribute(path, undo=undo_writes(path, text))
     done = []
     for path, text in former:
         try:

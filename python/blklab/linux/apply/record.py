@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,12 +16,11 @@ from blklab.linux.apply.identity import Identity
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import sync_directory
 from blklab.linux.journal.state import make_private_directory, state_directory
+from blklab.linux.queue.coupling import moved_by
 from blklab.linux.queue.snapshot import QueueSnapshot
-from blklab.linux.queue.sysfs import TUNABLE_PREFIX
+from blklab.linux.queue.sysfs import SCHEDULER, TUNABLE_PREFIX
 
 FORMAT_VERSION = 1
-RESET_BY_A_SWITCH = ("nr_requests", "wbt_lat_usec")
-"""Queue attributes that the kernel resets whenever the scheduler is switched."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class AppliedRecord:
     applied_at: str
     former_groups: tuple[tuple[Path, str], ...] = ()
     """Writes that restore files of the root control group: io.cost's parameters of the disk."""
+    modules: tuple[str, ...] = ()
+    """Kernel modules that `blklab apply` has loaded for it."""
 
 
 def record_path(identity: Identity) -> Path:
@@ -49,12 +51,14 @@ def relevant(former: QueueSnapshot, brought: Collection[str]) -> QueueSnapshot:
 
     Args:
         former: The settings before the change.
-        brought: Attributes of the queue that it sets; switching the scheduler resets a few others.
+        brought: Attributes of the queue that it sets; the kernel moves a few others with them and with the
+            scheduler.
     """
+    moved = moved_by([SCHEDULER, *brought])
     kept = {
         name: value
         for name, value in former.attributes.items()
-        if name.startswith(TUNABLE_PREFIX) or name in RESET_BY_A_SWITCH or name in brought
+        if name.startswith(TUNABLE_PREFIX) or name in moved or name in brought
     }
     return QueueSnapshot(former.scheduler, kept)
 
@@ -69,6 +73,7 @@ def save_record(
     rule_path: Path | None,
     rule_text: str | None,
     former_groups: Sequence[tuple[Path, str]] = (),
+    modules: Collection[str] = (),
 ) -> AppliedRecord:
     """Records a change; if an earlier change was not undone, its former settings stay on record.
 
@@ -81,6 +86,7 @@ def save_record(
         rule_path: The rule that was written, if one was.
         rule_text: Its text.
         former_groups: Writes that restore files of the root control group.
+        modules: Kernel modules that were loaded for it.
 
     Raises:
         RequirementError: if the record cannot be written.
@@ -90,7 +96,8 @@ def save_record(
     before = relevant(former, brought)
     if earlier is not None:
         # Attributes that the earlier change left alone are as they were before both.
-        own = {name: value for name, value in former.attributes.items() if name in brought}
+        touched = {*brought, *moved_by(brought)}
+        own = {name: value for name, value in former.attributes.items() if name in touched}
         attributes = own | earlier.former.attributes
         before = QueueSnapshot(earlier.former.scheduler, attributes)
     applied = AppliedRecord(
@@ -102,6 +109,7 @@ def save_record(
         rule_text=rule_text or (earlier.rule_text if earlier else None),
         applied_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         former_groups=tuple(former_groups),
+        modules=tuple(dict.fromkeys([*modules, *(earlier.modules if earlier else ())])),
     )
     make_private_directory(state_directory())
     path = record_path(identity)
@@ -138,8 +146,9 @@ def load_record(identity: Identity) -> AppliedRecord | None:
             rule_path=Path(content["rule_path"]) if content["rule_path"] else None,
             rule_text=content["rule_text"],
             applied_at=str(content["applied_at"]),
-            # Records of versions that set no io.cost have none.
+            # Records of earlier versions may have neither.
             former_groups=tuple((Path(path), str(text)) for path, text in content.get("groups", [])),
+            modules=tuple(str(name) for name in content.get("modules", [])),
         )
     except FileNotFoundError:
         return None
@@ -155,6 +164,15 @@ def remove_record(identity: Identity) -> None:
     record_path(identity).unlink(missing_ok=True)
 
 
+def applied_modules() -> frozenset[str]:
+    """The kernel modules that records of this machine's disks answer for; damaged records count for none."""
+    found: set[str] = set()
+    for path in (state_directory() / "applied").glob("*.json"):
+        with suppress(OSError, ValueError, TypeError, AttributeError):
+            found.update(json.loads(path.read_text(encoding="utf-8")).get("modules", []))
+    return frozenset(found)
+
+
 def _as_json(applied: AppliedRecord) -> dict[str, Any]:
     return {
         "version": FORMAT_VERSION,
@@ -166,4 +184,5 @@ def _as_json(applied: AppliedRecord) -> dict[str, Any]:
         "rule_text": applied.rule_text,
         "applied_at": applied.applied_at,
         "groups": [[str(path), text] for path, text in applied.former_groups],
+        "modules": list(applied.modules),
     }

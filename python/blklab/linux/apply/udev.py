@@ -12,6 +12,7 @@ from pathlib import Path
 
 from blklab.errors import MissingToolError, RequirementError, RunFailedError, reason_of
 from blklab.linux.apply.identity import Identity
+from blklab.linux.apply.udev_text import assigned, comment, literal_pattern, run_for_device
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import sync_directory
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
@@ -27,7 +28,6 @@ _NUMBER = 90
 scheduler rules."""
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 """Mount point of cgroup v2 under systemd, whose udev runs the rule."""
-_PATTERN_CHARACTERS = re.compile(r'[*?\[\]|\\"]|[^\x20-\x7e]')
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def build_rule(
         f'ACTION=="{"add|change" if late else "add"}"',
         'SUBSYSTEM=="block"',
         'ENV{DEVTYPE}=="disk"',
-        *(f'{key}=="{_as_pattern(value)}"' for key, value in identity.matches),
+        *(f'{key}=="{literal_pattern(value)}"' for key, value in identity.matches),
     ]
     comments = [
         f"Written by {written_by}.",
@@ -67,7 +67,7 @@ def build_rule(
         *([f"Warning: {identity.warning}."] if identity.warning else []),
         f"To undo it: {undo}",
     ]
-    head = "".join(f"# {one_line(comment)}\n" for comment in comments)
+    head = "".join(map(comment, comments))
     body = ", \\\n  ".join(conditions + assignments(choice))
     path = RULES_DIRECTORY / f"{_NUMBER}-blklab-{identity.slug}.rules"
     return Rule(path, f"{head}{body}\n")
@@ -82,11 +82,8 @@ def assignments(choice: SchedulerChoice) -> list[str]:
     values |= {TUNABLE_PREFIX + name: value for name, value in choice.iosched.items()}
     of_disk = only_group_settings(choice.for_disk.of_groups).get(ROOT_GROUP, {})
     return [
-        *(f'ATTR{{queue/{name}}}="{value}"' for name, value in values.items()),
-        *(
-            f"""RUN+="/bin/sh -c 'echo %M:%m {words} > {_CONTROL_GROUPS / attribute}'\""""
-            for attribute, words in of_disk.items()
-        ),
+        *(f"ATTR{{queue/{name}}}={assigned(value)}" for name, value in values.items()),
+        *(run_for_device(words, str(_CONTROL_GROUPS / attribute)) for attribute, words in of_disk.items()),
     ]
 
 
@@ -180,13 +177,3 @@ def require_udev() -> None:
     """
     if shutil.which("udevadm") is None:
         raise MissingToolError("udev is not installed", hint="apt install udev, or set it with --now-only")
-
-
-def _as_pattern(value: str) -> str:
-    """The value as a udev pattern; characters that are special in one, or in the string, become ``?``."""
-    return _PATTERN_CHARACTERS.sub("?", value)
-
-
-def one_line(text: str) -> str:
-    """The text without line breaks, so that it cannot leave a comment."""
-    return " ".join(text.split())

@@ -80,7 +80,7 @@ def unit_commands(choice: SchedulerChoice, device: str, units: Mapping[str, str]
         units: By group: its unit. A group that has the name of a unit needs none.
 
     Raises:
-        UsageError: if a unit is named for a group that the choice does not set.
+        UsageError: if a unit is named for a group that the choice does not set, or bfq's weight is no number.
     """
     by_group: dict[str, list[GroupSetting]] = {}
     for place in group_settings(choice.of_groups):
@@ -117,6 +117,8 @@ def _property(place: GroupSetting, value: str, device: str) -> tuple[str, str] |
         case "io.weight", None:
             return "IOWeight", value
         case "io.bfq.weight", None:
+            if not value.isdecimal():
+                raise UsageError(f"{place.name}: {value!r} is no weight", hint="bfq's weights are 1 to 1000")
             weight = int(value)
             above = max(0, weight - _DEFAULT_WEIGHT)
             return "IOWeight", str(min(weight, _DEFAULT_WEIGHT) + _BFQ_STEPS * above)

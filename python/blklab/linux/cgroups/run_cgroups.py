@@ -87,10 +87,11 @@ class RunCgroups:
             self._set(path, setting)
             written[setting.group] = written.get(setting.group, 0) + 1
         for group in (group for group, count in written.items() if not count):
-            wanted = " or ".join(WEIGHTS[self.hierarchy.version])
+            wanted = WEIGHTS[self.hierarchy.version]
+            reasons = [missing_attribute(self.hierarchy.version, name).hint for name in wanted]
             raise TunableError(
                 f"this kernel has no I/O weight for the control group {group!r}",
-                hint=f"it needs {wanted} (CONFIG_BFQ_GROUP_IOSCHED or CONFIG_BLK_CGROUP_IOCOST)",
+                hint=f"it needs {' or '.join(wanted)}; {'; '.join(filter(None, reasons))}",
             )
 
     def read_back(self, settings: Sequence[CgroupSetting]) -> dict[str, str]:

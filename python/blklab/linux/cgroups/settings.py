@@ -13,6 +13,8 @@ from pathlib import Path
 
 from blklab.errors import JobFileError, TunableError, UsageError
 from blklab.linux.disks.disk import Disk
+from blklab.linux.machine.kernel_config import about_option, kernel_options
+from blklab.linux.queue.scheduler_modules import GROUP_WEIGHTS, find_scheduler_modules
 from blklab.spec.group_settings import KEYED, OF_DISK, ROOT_GROUP, cost_is_enabled
 from blklab.spec.workloads import Workload
 
@@ -147,8 +149,18 @@ def missing_attribute(version: int, attribute: str) -> TunableError:
     elif other_version:
         hints.append(f"it belongs to cgroup v{3 - version}")
     if option is not None and not other_version:
-        hints.append(f"{attribute} needs {option}")
+        hints.append(_about_missing(attribute, option))
     return TunableError(message, hint="; ".join(hints) or None)
+
+
+def _about_missing(attribute: str, option: str) -> str:
+    scheduler = GROUP_WEIGHTS.get(attribute)
+    modules = find_scheduler_modules()
+    if scheduler in modules.refused:
+        return f"it appears with the module of {scheduler}: {modules.refused[scheduler]}"
+    if scheduler in modules.loadable:
+        return f"it appears once the module of {scheduler} is loaded (modprobe {modules.loadable[scheduler]})"
+    return f"{attribute}: {about_option(option, kernel_options())}"
 
 
 def undo_writes(path: Path, value: str) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from blklab.errors import DeviceInUseError, MissingToolError, RequirementError, UnknownNameError, reason_of
 from blklab.linux.disks.disk import Roots
-from blklab.linux.disks.mounts import mounts_of_all_namespaces
+from blklab.linux.disks.mounts import mounts_of_all_namespaces, read_mounts
 from blklab.linux.machine.kernel_files import text_or_empty
 
 
@@ -54,7 +54,7 @@ def reasons_against_writing(dev_path: str | Path, roots: Roots | None = None) ->
     partitions = sorted(entry.parent for entry in folder.glob("*/partition"))
     parts = {text_or_empty(part / "dev"): part.name for part in [folder, *partitions]}
     reasons = [
-        *_mounts(parts, roots),
+        *mounts_against_writing(parts, roots),
         *_swap(parts, roots),
         *_holders([folder, *partitions], roots),
         *([f"it has the partitions {_names(partitions)}"] if partitions else []),
@@ -71,13 +71,23 @@ def reasons_against_writing(dev_path: str | Path, roots: Roots | None = None) ->
     return reasons
 
 
-def _mounts(parts: dict[str, str], roots: Roots) -> list[str]:
-    """Mounts by device number. A btrfs has none; `_holders` checks its members."""
-    found = {
-        f"{parts[mount.device_number]} is mounted on {mount.mount_point}"
-        for mount in mounts_of_all_namespaces(roots.proc)
-        if mount.device_number in parts
-    }
+def mounts_against_writing(parts: dict[str, str], roots: Roots) -> list[str]:
+    """Mounts by device number. A btrfs has none; `_holders` checks its members.
+
+    Services have mount namespaces of their own, in which parts of a file system are mounted once more
+    (systemd's PrivateTmp, ProtectSystem). Those places mean nothing to a person who sees the file system
+    itself, and a file system that is mounted only there is still in use.
+    """
+    own = [mount for mount in read_mounts(roots.proc) if mount.device_number in parts]
+    seen = {mount.device_number for mount in own}
+    found = {f"{parts[mount.device_number]} is mounted on {mount.mount_point}" for mount in own}
+    elsewhere: dict[str, list[str]] = {}
+    for mount in mounts_of_all_namespaces(roots.proc):
+        if mount.device_number in parts and mount.device_number not in seen:
+            elsewhere.setdefault(parts[mount.device_number], []).append(mount.mount_point)
+    for part, places in elsewhere.items():
+        more = f" (and in {len(places) - 1} more places)" if len(places) > 1 else ""
+        found.add(f"{part} is mounted on {places[0]} in another mount namespace{more}")
     return sorted(found)
 
 
@@ -111,6 +121,15 @@ def _loops_on_top(parts: dict[str, str], roots: Roots) -> list[str]:
         for entry in sorted(roots.sys.glob("block/loop*/loop/backing_file"))
         if _number_of(Path(text_or_empty(entry))) in parts
     ]
+
+
+def why_not_readable(path: Path) -> str | None:
+    """The reason why we cannot open a device for reading, for people; None if we can."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        return f"it cannot be opened: {reason_of(error)}"
+    return None
 
 
 def _open_in_processes(parts: dict[str, str], roots: Roots) -> list[str]:

@@ -39,8 +39,8 @@ class Mount:
         return None
 
 
-def _unescape(text: str) -> str:
-    """Decodes mountinfo's octal escapes: spaces, tabs, newlines and backslashes."""
+def unescape(text: str) -> str:
+    """Decodes the octal escapes of mountinfo and fstab: spaces, tabs, newlines and backslashes."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)
 
 
@@ -56,12 +56,12 @@ def parse_mountinfo(text: str) -> list[Mount]:
             Mount(
                 mount_id=int(fields[0]),
                 device_number=fields[2],
-                root=_unescape(fields[3]),
-                mount_point=_unescape(fields[4]),
+                root=unescape(fields[3]),
+                mount_point=unescape(fields[4]),
                 options=fields[5],
                 filesystem=tail[0],
-                source=_unescape(tail[1]),
-                super_options=_unescape(tail[2]),
+                source=unescape(tail[1]),
+                super_options=unescape(tail[2]),
             )
         )
     return mounts

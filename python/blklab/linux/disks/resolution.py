@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.errors import RequirementError, UnknownNameError, reason_of
+from blklab.errors import RequirementError, UnknownNameError, UsageError, reason_of
 from blklab.linux.disks.disk import Disk, Roots
 from blklab.linux.disks.mounted_devices import devices_of_mount, folder_of_number
 from blklab.linux.disks.mounts import mount_of
@@ -36,6 +36,7 @@ def resolve(path: str, roots: Roots | None = None) -> Resolution:
     """Finds the disks beneath a directory, a file or a block device.
 
     Raises:
+        UsageError: if the path is empty.
         UnknownNameError: if there is no such path, or it is none of the three.
         RequirementError: if no disk with a scheduler is beneath it (memory, network …).
     """
@@ -43,6 +44,9 @@ def resolve(path: str, roots: Roots | None = None) -> Resolution:
         raise RequirementError(
             "the disk beneath a path can be found only on Linux", hint="use sim:ssd-sata instead"
         )
+    if not path.strip():
+        # To the system the empty path is the current directory, and an unset variable expands to it.
+        raise UsageError("no path is named", hint="write . for the current directory")
     roots = roots or Roots()
     try:
         status = Path(path).stat()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
-import re
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,22 +18,24 @@ from pathlib import Path
 from typing import Any
 
 from blklab.errors import InterruptedRunError, RequirementError, RestoreError, UsageError, reason_of
+from blklab.linux.directories.held_directory import HeldDirectory, open_parent
 from blklab.linux.disks.disk import Disk
+from blklab.linux.disks.loop import BackingFile
+from blklab.linux.journal.awaited import place_of, require_mounted
 from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_directory
-from blklab.linux.journal.state import make_private_directory, state_directory
-from blklab.linux.journal.undo import OWN_PREFIXES, UndoResult, identity_of, undo_all
+from blklab.linux.journal.modules import others_with_module
+from blklab.linux.journal.state import SUFFIX, journal_directory, make_private_directory, state_directory
+from blklab.linux.journal.undo import UndoResult, identity_of, undo_all
+from blklab.linux.journal.undo_places import HELD, OWN_PREFIXES
+from blklab.linux.journal.unrestored import report_unrestored
 from blklab.linux.processes.process_groups import start_ticks
-from blklab.linux.processes.signals import shielded
+from blklab.linux.processes.signals import ENDING_SIGNALS, shielded
+from blklab.linux.queue.scheduler_modules import is_loaded
 from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
+from blklab.quantities.visible import visible_lines
+from blklab.records.run_ids import is_run_id
 
-SUFFIX = ".journal"
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _RESTORE_ATTEMPTS = 5
-
-
-def journal_directory() -> Path:
-    """The directory of the journals."""
-    return state_directory() / "journal"
 
 
 def boot_id() -> str:
@@ -57,6 +59,8 @@ class Journal:
         self._checksum = ""
         self._entries: list[Entry] = []
         self._protected: dict[str, QueueSnapshot] = {}
+        self._held: dict[int, HeldDirectory] = {}
+        """Directories that this run has made, by the number of their entries."""
         self._open = True
         self._process = os.getpid()
 
@@ -70,8 +74,9 @@ class Journal:
             purpose: A note for the user who finds the file later.
 
         Raises:
-            RequirementError: if the state directory cannot be written.
-            RestoreError: on exit, if something could not be restored; the journal is then kept.
+            RequirementError: if the state directory cannot be written, or its file system is not mounted.
+            RestoreError: on exit, if something could not be restored, unless such errors are collected
+                (`errors_beside_results`); the journal is then kept.
         """
         journal = _create(run_id, purpose)
         atexit.register(journal._finish_at_exit)
@@ -117,25 +122,46 @@ class Journal:
         return content
 
     def own_directory(self, path: Path) -> Path:
-        """Creates a directory; it is removed at the end with everything in it.
+        """Creates a directory in one where nobody else may rename; see `hold_directory`."""
+        return self.hold_directory(path.parent.resolve() / path.name).path
 
-        Its name must begin with one of `OWN_PREFIXES`.
+    def hold_directory(self, path: Path) -> HeldDirectory:
+        """Creates a directory, open until the end, when it is removed with everything in it.
+
+        Args:
+            path: Without symbolic links; its name must begin with one of `OWN_PREFIXES`.
+
+        Raises:
+            RequirementError: if something has that name already.
+            RefusedError: if another user replaces it at once.
+            OSError: if it cannot be created, or a symbolic link has been put into its path.
         """
         if not path.name.startswith(OWN_PREFIXES):
             raise ValueError(f"{path} does not begin with one of {', '.join(OWN_PREFIXES)}")
-        path = path.parent.resolve() / path.name
-        if path.exists() or path.is_symlink():
-            raise RequirementError(f"{path} already exists", hint="remove it if it is not needed")
-        self._append({"kind": "directory", "path": str(path), "parent_inode": path.parent.stat().st_ino})
-        path.mkdir(mode=0o700)
-        return path
+        parent = open_parent(path)
+        try:
+            _refuse_existing(parent, path)
+            place = {"kind": "directory", "path": str(path), "parent_inode": os.fstat(parent).st_ino}
+            planned = self._append({**place, "inode": None})
+            # A signal in between would leave a directory of which only its name is known.
+            with shielded():
+                made = HeldDirectory.make(parent, path)
+                self._held[planned["number"]] = made
+                known = self._append({**place, "inode": made.identity.inode, "instead_of": planned["number"]})
+                self._held[known["number"]] = made
+        finally:
+            os.close(parent)
+        return made
 
     def own_file(self, path: Path) -> Path:
         """Records a file that is about to be created; it is removed at the end."""
         path = path.parent.resolve() / path.name
-        if path.exists() or path.is_symlink():
-            raise RequirementError(f"{path} already exists", hint="remove it if it is not needed")
-        self._append({"kind": "file", "path": str(path), "parent_inode": path.parent.stat().st_ino})
+        parent = open_parent(path)
+        try:
+            _refuse_existing(parent, path)
+            self._append({"kind": "file", "path": str(path), "parent_inode": os.fstat(parent).st_ino})
+        finally:
+            os.close(parent)
         return path
 
     def own_cgroup(self, path: Path) -> Path:
@@ -152,9 +178,9 @@ class Journal:
             {"kind": "process_group", "group": leader, "started_ticks": start_ticks(leader) or 0}
         )
 
-    def own_loop(self, index: int, backing_file: Path) -> Entry:
+    def own_loop(self, index: int, backing: BackingFile) -> Entry:
         """Records a loop device before it is created (see `blklab.linux.disks.loop.create`)."""
-        return self._append({"kind": "loop", "index": index, "backing_file": str(backing_file)})
+        return self._append({"kind": "loop", "index": index, **backing.as_entry()})
 
     def own_mount(self, path: Path) -> Entry:
         """Records a mount in one of our directories; it is unmounted at the end."""
@@ -163,6 +189,16 @@ class Journal:
     def own_filesystem(self, device: Path, uuid: str) -> Entry:
         """Records a file system before it is made on a device; its signature is erased at the end."""
         return self._append({"kind": "filesystem", "path": str(device), "uuid": uuid})
+
+    def own_module(self, module: str) -> Entry | None:
+        """Records a kernel module before it is loaded; at the end it is unloaded unless something uses it.
+
+        Returns:
+            None if the module was loaded before, and not by another run of blklab's.
+        """
+        if is_loaded(module) and not others_with_module(module, self.run_id):
+            return None
+        return self._append({"kind": "module", "module": module, "run": self.run_id})
 
     def loop_entry(self, name: str) -> Entry | None:
         """The latest entry for a loop device."""
@@ -186,7 +222,11 @@ class Journal:
 
     def restore(self) -> UndoResult:
         """Undoes everything recorded so far; may be called again."""
-        return undo_all(self._entries, same_boot=True)
+        entries = [
+            {**entry, HELD: self._held[entry["number"]]} if entry["number"] in self._held else entry
+            for entry in self._entries
+        ]
+        return undo_all(entries, same_boot=True)
 
     def finish(self) -> None:
         """Restores everything, then deletes the file. A second call does nothing.
@@ -215,10 +255,13 @@ class Journal:
         outcome = self.restore()
         if outcome.failures:
             self._close()
-            raise RestoreError(
-                "some changes could not be undone: " + "; ".join(outcome.failures),
-                hint=f"`blklab restore` tries again; the journal is {self.path}",
+            report_unrestored(
+                RestoreError(
+                    "some changes could not be undone: " + "; ".join(outcome.failures),
+                    hint=f"`blklab restore` tries again; the journal is {self.path}",
+                )
             )
+            return
         self.path.unlink(missing_ok=True)
         sync_directory(self.path.parent)
         self._close()
@@ -226,19 +269,23 @@ class Journal:
     def _close(self) -> None:
         self._open = False
         os.close(self._descriptor)  # releases the lock
+        for directory in self._held.values():
+            directory.close()
         atexit.unregister(self._finish_at_exit)
 
     def _finish_at_exit(self) -> None:
         """Covers an exception between two of our own statements, before any `finally` was active."""
+        for number in ENDING_SIGNALS:  # the process ends anyway, and must not do so half-way
+            signal.signal(number, signal.SIG_IGN)
         try:
             self.finish()
         except RestoreError as error:
-            sys.stderr.write(f"error: {error.message}\nhint: {error.hint}\n")
+            sys.stderr.write(visible_lines(f"error: {error.message}\nhint: {error.hint}\n"))
 
     def _append(self, entry: dict[str, Any]) -> Entry:
         if not self._open:
             raise RuntimeError("the journal is closed")
-        complete: Entry = {"number": len(self._entries) + 1, **entry}
+        complete: Entry = {"number": len(self._entries) + 1, **entry, **place_of(entry)}
         line, checksum = encode_line(complete, self._checksum)
         # A signal between the write and the assignment would break the chain of checksums.
         with shielded():
@@ -257,9 +304,18 @@ class Journal:
         _write_whole(self._descriptor, line)
 
 
+def _refuse_existing(parent: int, path: Path) -> None:
+    try:
+        os.stat(path.name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    raise RequirementError(f"{path} already exists", hint="remove it if it is not needed")
+
+
 def _create(run_id: str, purpose: str) -> Journal:
-    if _RUN_ID.fullmatch(run_id) is None:
+    if not is_run_id(run_id):
         raise UsageError(f"{run_id!r} cannot be the name of a run")
+    require_mounted(state_directory())
     make_private_directory(state_directory())
     folder = make_private_directory(journal_directory())
     path = folder / f"{run_id}{SUFFIX}"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from blklab.errors import LockedError
 from blklab.linux.disks.disk import Disk
-from blklab.linux.journal.state import lock_directory, make_private_directory
+from blklab.linux.journal.state import former_lock_directory, lock_directory, make_private_directory
 
 _held: set[str] = set()
 """Keys of the disks that this process has locked: it takes each lock only once."""
@@ -29,13 +29,17 @@ def disk_locks(disks: Iterable[Disk], *, run_id: str = "") -> Iterator[None]:
     Raises:
         LockedError: if another run uses one of them; then none is locked.
     """
-    folder = make_private_directory(lock_directory())
+    folders = [make_private_directory(lock_directory())]
+    former = former_lock_directory()
+    folders += [] if former is None else [former]
     taken: list[tuple[str, int]] = []
     try:
         # Always in the same order, so that two runs over several disks cannot block each other.
         for disk in sorted(disks, key=lambda disk: disk.key):
             if disk.key not in _held:
-                taken.append((disk.key, _take(folder / f"{disk.key}.lock", disk, run_id)))
+                for folder in folders:
+                    descriptor = _take(folder / f"{disk.key}.lock", disk, run_id)
+                    taken.append((disk.key, descriptor))
                 _held.add(disk.key)
         yield
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,9 +12,17 @@ from pathlib import Path
 
 from blklab.errors import BlklabError, JournalError, RequirementError, RestoreError
 from blklab.linux.disks.disk import Disk
-from blklab.linux.journal.file import Entry, JournalContent, read_journal_file
-from blklab.linux.journal.journal import SUFFIX, boot_id
+from blklab.linux.journal.awaited import require_mounted, split_off_awaited
+from blklab.linux.journal.file import (
+    Entry,
+    JournalContent,
+    open_own_journal,
+    read_journal_file,
+    sync_directory,
+)
+from blklab.linux.journal.journal import boot_id
 from blklab.linux.journal.locks import disk_locks
+from blklab.linux.journal.state import SUFFIX
 from blklab.linux.journal.undo import describe_pending, find_again, undo_all
 
 
@@ -74,7 +83,11 @@ def _one_at_a_time(state: Path) -> Iterator[None]:
 def _stale(state: Path) -> list[Path]:
     stale = []
     for path in (state / "journal").glob(f"*{SUFFIX}"):
-        descriptor = _lock(path)
+        try:
+            descriptor = _lock(path)
+        except JournalError:
+            stale.append(path)  # no living run's: it is no journal of ours
+            continue
         if descriptor is not None:
             os.close(descriptor)
             stale.append(path)
@@ -84,19 +97,28 @@ def _stale(state: Path) -> list[Path]:
 def recover(state: Path, *, force: bool = False) -> list[RecoveryReport]:
     """Undoes every stale journal, newest first, so that the oldest state is what remains.
 
+    Of a damaged journal it undoes the intact part. Then it sets the file aside, with the suffix ``.damaged``.
+
     Args:
         state: The state directory; if it does not exist, there are no journals.
-        force: Also undoes the intact part of a damaged journal and sets the file aside; gives up on changes
-            that cannot be undone.
+        force: Gives up on changes that cannot be undone, and sets journals of other versions aside.
 
     Returns:
-        A report for each stale journal; a journal with an `error` is still there.
+        A report for each stale journal; one with an `error` is still there, or was damaged.
+
+    Raises:
+        RequirementError: if the state directory's file system is not mounted yet.
     """
+    require_mounted(state)
     reports = []
     with _one_at_a_time(state):
         _sweep_drafts(state)
         for path in _stale(state):
-            descriptor = _lock(path)
+            try:
+                descriptor = _lock(path)
+            except JournalError as error:
+                reports.append(RecoveryReport(path, path.name.removesuffix(SUFFIX), error=error))
+                continue
             if descriptor is None:
                 continue
             try:
@@ -115,18 +137,26 @@ def _sweep_drafts(state: Path) -> None:
 
 
 def preview(state: Path) -> list[RecoveryReport]:
-    """Reports what `recover` would do; changes nothing."""
+    """Reports what `recover` would do; changes nothing.
+
+    Raises:
+        RequirementError: if the state directory's file system is not mounted yet.
+    """
+    require_mounted(state)
     reports = []
     for path in stale_journals(state):
         report = RecoveryReport(path, path.name.removesuffix(SUFFIX))
         try:
             content = _read_checked(report)
-            if content.damage is not None:
-                report.notes.append(f"damaged ({content.damage}): only --force would undo it")
-            if content.entries:
-                report.done = describe_pending(
-                    content.entries[1:], same_boot=content.entries[0]["boot_id"] == boot_id()
+            if content.other_version is not None:
+                report.notes.append(f"{content.other_version}: only --force would set it aside")
+            if (damage := _damage(content)) is not None:
+                report.notes.append(
+                    f"damaged ({damage}): its intact part would be undone, the file set aside"
                 )
+            ready, awaited = split_off_awaited(content.entries[1:], same_boot=_same_boot(content))
+            report.notes += [f"would wait for {each}" for each in awaited]
+            report.done = describe_pending(ready, same_boot=_same_boot(content))
         except BlklabError as error:
             report.error = error
         except (KeyError, TypeError, ValueError) as error:
@@ -146,11 +176,10 @@ def _recover_one(path: Path, *, force: bool) -> RecoveryReport:
     report = RecoveryReport(path, path.name.removesuffix(SUFFIX))
     try:
         content = _read_checked(report)
-        if content.damage is not None and not force:
+        if content.other_version is not None and not force:
             raise JournalError(
-                f"the journal {path} is damaged: {content.damage}",
-                hint="nothing was changed; `blklab restore --force` undoes its intact part and keeps the "
-                "damaged file beside it",
+                f"the journal {path} is another blklab's: {content.other_version}",
+                hint="nothing was changed; restore with that one, or set it aside: `blklab restore --force`",
             )
         with ExitStack() as stack:
             stack.enter_context(disk_locks(_disks(content.entries), run_id=f"recovery of {report.run_id}"))
@@ -163,7 +192,6 @@ def _recover_one(path: Path, *, force: bool) -> RecoveryReport:
 
 
 def _read_checked(report: RecoveryReport) -> JournalContent:
-    _check_owner(report.path)
     content = read_journal_file(report.path)
     if content.entries:
         header = content.entries[0]
@@ -176,21 +204,62 @@ def _malformed(path: Path, error: Exception) -> JournalError:
 
 
 def _undo(report: RecoveryReport, content: JournalContent, *, force: bool) -> None:
-    if content.entries:
-        outcome = undo_all(content.entries[1:], same_boot=content.entries[0]["boot_id"] == boot_id())
-        report.done, report.notes = outcome.done, outcome.notes
-        if outcome.failures and not force:
-            raise RestoreError(
-                f"run {report.run_id}: some changes could not be undone: " + "; ".join(outcome.failures),
-                hint="`blklab restore` tries again; `blklab restore --force` gives up on them",
-            )
-        report.notes += [f"given up: {failure}" for failure in outcome.failures]
-    if content.damage is None:
+    same_boot = _same_boot(content)
+    ready, awaited = split_off_awaited(content.entries[1:], same_boot=same_boot)
+    outcome = undo_all(ready, same_boot=same_boot)
+    report.done, report.notes = outcome.done, outcome.notes
+    if (awaited or outcome.failures) and not force:
+        raise _unfinished(report.run_id, awaited, outcome.failures)
+    report.notes += [f"given up: it waited for {each}" for each in awaited]
+    report.notes += [f"given up: {failure}" for failure in outcome.failures]
+    damage = content.other_version or _damage(content)
+    if damage is None:
         report.path.unlink()
-    else:
-        aside = report.path.with_suffix(".damaged")
-        report.path.rename(aside)
-        report.notes.append(f"{content.damage}; the file is kept as {aside}")
+        return
+    aside = _set_aside(report.path)
+    if force:
+        report.notes.append(f"{damage}; the file is kept as {aside}")
+        return
+    raise JournalError(
+        f"the journal of run {report.run_id} was damaged: {damage}; what its intact part records has been "
+        f"restored, and the file is kept as {aside}",
+        hint="what the run changed after that is not known: compare the settings of your disks with what you "
+        "expect, then remove the file; the next start goes on",
+    )
+
+
+def _unfinished(run_id: str, awaited: list[str], failures: list[str]) -> RestoreError:
+    if awaited and not failures:
+        return RestoreError(
+            f"run {run_id}: restoring waits for {' and '.join(awaited)}",
+            hint="then the next start or `blklab restore` finishes it; `restore --force` gives up on it",
+        )
+    failures = [*(f"waits for {each}" for each in awaited), *failures]
+    return RestoreError(
+        f"run {run_id}: some changes could not be undone: " + "; ".join(failures),
+        hint="`blklab restore` tries again; `blklab restore --force` gives up on them",
+    )
+
+
+def _same_boot(content: JournalContent) -> bool:
+    return not content.entries or content.entries[0]["boot_id"] == boot_id()
+
+
+def _damage(content: JournalContent) -> str | None:
+    """The damage of a journal; only a power cut tears a line, and it ends the boot."""
+    return content.damage or (content.torn if _same_boot(content) else None)
+
+
+def _set_aside(path: Path) -> Path:
+    """Renames a damaged journal, beside those of earlier runs of that name."""
+    aside = path.with_suffix(".damaged")
+    for number in itertools.count(2):
+        if not os.path.lexists(aside):
+            break
+        aside = path.with_suffix(f".{number}.damaged")
+    path.rename(aside)
+    sync_directory(path.parent)
+    return aside
 
 
 def _disks(entries: list[Entry]) -> list[Disk]:
@@ -199,19 +268,14 @@ def _disks(entries: list[Entry]) -> list[Disk]:
     return [disk for disk in found if disk is not None]
 
 
-def _check_owner(path: Path) -> None:
-    """Makes sure that a journal is ours: it tells root what to write and what to remove."""
-    status = path.lstat()
-    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise JournalError(
-            f"the journal {path} belongs to another user, or other users may write to it", hint="remove it"
-        )
-
-
 def _lock(path: Path) -> int | None:
-    """Opens and locks a journal; None if a living run holds it or it is gone."""
+    """Opens and locks a journal; None if a living run holds it, it is gone, or only root may read it.
+
+    Raises:
+        JournalError: if it is no regular file of ours.
+    """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = open_own_journal(path, os.O_RDWR)
     except OSError:
         return None
     try:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
-import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,19 +18,21 @@ from typing import Any
 from blklab.errors import BlklabError, DeviceVanishedError, RestoreError
 from blklab.linux.disks import loop
 from blklab.linux.disks.disk import Disk, read_disk
-from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.disks.signature import erase_signature
 from blklab.linux.disks.unmount import unmount
 from blklab.linux.journal.file import Entry
+from blklab.linux.journal.modules import undo_module
+from blklab.linux.journal.undo_places import OWN_PREFIXES, remove_own_directory, remove_own_file
 from blklab.linux.machine.kernel_files import write_once
 from blklab.linux.processes.process_groups import members_of_group
+from blklab.linux.queue.coupling import moved_by
 from blklab.linux.queue.snapshot import QueueSnapshot, differences, restore_snapshot
 
-OWN_PREFIXES = (".blklab-", "blklab-")
-"""Only directories whose names begin like this are ever removed with their contents."""
 _DEVICE_NUMBER = re.compile(r"\d+:\d+")
 _GROUP_ATTEMPTS = 1500
 _GROUP_PAUSE_SECONDS = 0.02
+_ROUNDS = 4
+"""Rounds in which settings are read again and restored: undoing one may move another."""
 
 
 @dataclass
@@ -50,6 +50,9 @@ class UndoResult:
 def undo_all(entries: list[Entry], *, same_boot: bool) -> UndoResult:
     """Undoes entries, latest first; after a failure it continues with the others.
 
+    Settings that the kernel couples (`blklab.linux.queue.coupling`) are undone causes first, and read back in
+    further rounds until all of them hold.
+
     Args:
         entries: The journal's lines without its header.
         same_boot: Whether the machine has not been rebooted since. Kernel settings, devices and processes
@@ -59,18 +62,75 @@ def undo_all(entries: list[Entry], *, same_boot: bool) -> UndoResult:
     pending, lost = _pending(entries, same_boot=same_boot)
     if lost:
         outcome.notes.append("the machine has been rebooted since, which reset its settings")
-    # Processes must end before the devices and directories that they use can go.
-    for entry in sorted(pending, key=lambda entry: (entry["kind"] != "process_group", -entry["number"])):
-        undo = _UNDO.get(entry["kind"])
-        if undo is None:
-            outcome.failures.append(f"an entry has the unknown kind {entry['kind']!r}")
-            continue
-        try:
-            undo(entry, outcome)
-        except BlklabError as error:
-            outcome.failures.append(error.message)
-        except OSError as error:
-            outcome.failures.append(f"{entry.get('path', entry['kind'])}: {error.strerror or error}")
+    entries = _in_order(pending)
+    settings = _settings_as_they_were(entries)
+    last = {entry["number"]: _undo_one(entry) for entry in entries}
+    for one in last.values():
+        outcome.done += one.done
+        outcome.notes += one.notes
+    for _ in range(_ROUNDS - 1):
+        again = {entry["number"]: _undo_one(entry) for entry in settings}
+        last |= again
+        outcome.done += [line for one in again.values() for line in one.done]
+        if not any(one.done or one.failures for one in again.values()):
+            break
+    outcome.failures = [failure for one in last.values() for failure in one.failures]
+    return outcome
+
+
+def _in_order(pending: list[Entry]) -> list[Entry]:
+    """Entries in the order in which they are undone.
+
+    Processes must end before the devices and directories that they use can go. A queue follows settings
+    elsewhere that hold its attributes, and a module whatever may use it.
+    """
+    ranks = {"process_group": 0, "module": 2}
+    latest_first = sorted(pending, key=lambda entry: (ranks.get(entry["kind"], 1), -entry["number"]))
+    causes = [
+        place
+        for place, entry in enumerate(latest_first)
+        if entry["kind"] == "attribute" and moved_by([Path(entry["path"]).name])
+    ]
+    after_causes = max(causes, default=-1) + 0.5
+
+    def place_of(item: tuple[int, Entry]) -> float:
+        place, entry = item
+        return max(place, after_causes) if entry["kind"] == "queue" else place
+
+    return [entry for _, entry in sorted(enumerate(latest_first), key=place_of)]
+
+
+def _settings_as_they_were(entries: list[Entry]) -> list[Entry]:
+    """The settings among entries, each as it was first recorded: later ones are in between."""
+    first: dict[str, int] = {}
+    for entry in entries:
+        if (key := _setting(entry)) is not None:
+            first[key] = min(first.get(key, entry["number"]), entry["number"])
+    return [entry for entry in entries if entry["number"] in first.values()]
+
+
+def _setting(entry: Entry) -> str | None:
+    match entry["kind"]:
+        case "queue":
+            return f"queue {entry['disk']['sys_path']}"
+        case "attribute":
+            devices = sorted(text.split(maxsplit=1)[0] for text in entry["undo"] or [])
+            return f"attribute {entry['path']} {' '.join(devices)}"
+    return None
+
+
+def _undo_one(entry: Entry) -> UndoResult:
+    outcome = UndoResult()
+    undo = _UNDO.get(entry["kind"])
+    if undo is None:
+        outcome.failures.append(f"an entry has the unknown kind {entry['kind']!r}")
+        return outcome
+    try:
+        undo(entry, outcome)
+    except BlklabError as error:
+        outcome.failures.append(error.message)
+    except OSError as error:
+        outcome.failures.append(f"{entry.get('path', entry['kind'])}: {error.strerror or error}")
     return outcome
 
 
@@ -92,6 +152,8 @@ def describe_pending(entries: list[Entry], *, same_boot: bool) -> list[str]:
                 )
             case "loop":
                 lines.append(f"loop{entry['index']} over {entry['backing_file']} removed")
+            case "module":
+                lines.append(f"module {entry['module']} unloaded unless something uses it")
             case "process_group":
                 lines.append(f"processes of group {entry['group']} killed")
             case "mount":
@@ -108,6 +170,7 @@ def describe_pending(entries: list[Entry], *, same_boot: bool) -> list[str]:
 def _pending(entries: list[Entry], *, same_boot: bool) -> tuple[list[Entry], bool]:
     """The entries still to be undone, and whether a reboot has undone others."""
     released = {entry["of"] for entry in entries if entry["kind"] == "released"}
+    released |= {entry["instead_of"] for entry in entries if "instead_of" in entry}
     pending = [entry for entry in entries if entry["kind"] != "released" and entry["number"] not in released]
     if same_boot:
         return pending, False
@@ -199,48 +262,20 @@ def _only_adds(now: str, wanted: str, undo: list[str]) -> bool:
     return not missing and all(any(set(text.split()) <= set(line) for text in undo) for line in extra)
 
 
+def _undo_module(entry: Entry, outcome: UndoResult) -> None:
+    text, unloaded = undo_module(entry)
+    if text:
+        (outcome.done if unloaded else outcome.notes).append(text)
+
+
 def _undo_directory(entry: Entry, outcome: UndoResult) -> None:
-    path = Path(entry["path"])
-    if not _parent_is_there(entry, path):
-        raise RestoreError(f"{path}: its directory is gone; is the file system mounted?")
-    if not path.is_dir() or path.is_symlink():
-        return
-    if not path.name.startswith(OWN_PREFIXES):
-        raise RestoreError(f"{path} does not look like a directory of blklab's; remove it yourself")
-    inside = [
-        mount.mount_point for mount in read_mounts(Path("/proc")) if path in Path(mount.mount_point).parents
-    ]
-    if inside or path.is_mount():
-        raise RestoreError(
-            f"{path}: a file system is mounted there ({', '.join(inside) or path}); unmount it first"
-        )
-    shutil.rmtree(path)
-    outcome.done.append(f"removed {path}")
+    done, notes = remove_own_directory(entry)
+    outcome.done += done
+    outcome.notes += notes
 
 
 def _undo_file(entry: Entry, outcome: UndoResult) -> None:
-    path = Path(entry["path"])
-    if not _parent_is_there(entry, path):
-        raise RestoreError(f"{path}: its directory is gone; is the file system mounted?")
-    try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise RestoreError(f"{path} is no longer a regular file; remove it yourself")
-        path.unlink()
-    except FileNotFoundError:
-        return
-    outcome.done.append(f"removed {path}")
-
-
-def _parent_is_there(entry: Entry, path: Path) -> bool:
-    """Tells whether the parent directory is still the one that the entry was made in.
-
-    If its file system is not mounted now, the empty mount point is there instead, with another inode number.
-    """
-    try:
-        return path.parent.stat().st_ino == int(entry["parent_inode"])
-    except OSError:
-        # It went with one of our directories, which a later entry had created: then it is undone, too.
-        return any(part.startswith(OWN_PREFIXES) for part in path.parent.parts)
+    outcome.done += remove_own_file(entry)
 
 
 def _undo_cgroup(entry: Entry, outcome: UndoResult) -> None:
@@ -282,8 +317,12 @@ def _kill(number: int) -> None:
 
 
 def _undo_loop(entry: Entry, outcome: UndoResult) -> None:
-    if loop.remove(int(entry["index"]), Path(entry["backing_file"])):
-        outcome.done.append(f"removed loop{entry['index']} over {entry['backing_file']}")
+    backing = loop.BackingFile.from_entry(entry)
+    index = int(entry["index"])
+    if loop.remove(index, backing):
+        outcome.done.append(f"removed loop{index} over {backing.path}")
+    elif (other := loop.attached_file(index)) is not None:
+        outcome.notes.append(f"loop{index} is over {other} now, not over {backing.path}: left alone")
 
 
 def _undo_mount(entry: Entry, outcome: UndoResult) -> None:
@@ -305,6 +344,7 @@ def _undo_filesystem(entry: Entry, outcome: UndoResult) -> None:
 _UNDO: dict[str, Callable[[Entry, UndoResult], None]] = {
     "queue": _undo_queue,
     "attribute": _undo_attribute,
+    "module": _undo_module,
     "directory": _undo_directory,
     "file": _undo_file,
     "cgroup": _undo_cgroup,

@@ -89,6 +89,8 @@ def run_command(line: str, directory: Path, *, time_limit_ns: int) -> CommandOut
     Raises:
         RunFailedError: if its processes cannot be killed.
     """
+    if not directory.is_dir():
+        return CommandOutcome(None, f"its directory {directory} is gone")
     limit_s = time_limit_ns / NS_PER_SECOND
     supervisor = [sys.executable, "-I", "-S", command_supervisor.__file__, repr(limit_s)]
     with ExitStack() as stack:

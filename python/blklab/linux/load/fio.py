@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -273,25 +272,30 @@ def expected_runtime_ns(workload: Workload, runtime_ns: int | None) -> int | Non
     return latest
 
 
-def check_job_file(fio: Fio, workload: Workload, text: str) -> None:
+def check_job_file(fio: Fio, workload: Workload, text: str, folder: Path) -> None:
     """Lets fio itself parse the job file: it knows its own version's options and engines.
+
+    Args:
+        fio: The program.
+        workload: The workload that the job file was written from.
+        text: The job file.
+        folder: fio's working directory.
 
     Raises:
         JobFileError: with fio's message.
     """
-    with tempfile.TemporaryDirectory(prefix="blklab-") as folder:
-        (Path(folder) / JOB_FILE).write_text(text, encoding="utf-8")
-        answer = subprocess.run(
-            fio.command(parse_only=True),
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=_VERSION_TIMEOUT_S,
-            check=False,
-        )
-        if answer.returncode:
-            messages = " ".join((answer.stderr or answer.stdout).split())
-            raise JobFileError(f"fio {fio.version} rejects it: {messages}", source=workload.source)
+    (folder / JOB_FILE).write_text(text, encoding="utf-8")
+    answer = subprocess.run(
+        fio.command(parse_only=True),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=_VERSION_TIMEOUT_S,
+        check=False,
+    )
+    if answer.returncode:
+        messages = " ".join((answer.stderr or answer.stdout).split())
+        raise JobFileError(f"fio {fio.version} rejects it: {messages}", source=workload.source)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.errors import RunFailedError
+from blklab.errors import RunFailedError, reason_of
 from blklab.linux.processes.signals import shielded
 
 _DYING_S = 30
@@ -94,7 +94,7 @@ def load_process(
         environment: Its environment; None for blklab's own.
 
     Raises:
-        RunFailedError: if it cannot be killed.
+        RunFailedError: if its directory is gone, or it cannot be killed.
     """
     wrapper = [
         "setpriv",
@@ -108,7 +108,7 @@ def load_process(
     ]
     process: subprocess.Popen[str] | None = None
     try:
-        with shielded():
+        with shielded(), _directory_is_there(folder):
             process = subprocess.Popen(
                 [*wrapper, *argv],
                 cwd=folder,
@@ -126,6 +126,17 @@ def load_process(
         if process is not None:
             with shielded():
                 _end(process, argv[0])
+
+
+@contextmanager
+def _directory_is_there(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # subprocess names the directory if it is the directory that is missing.
+        if error.filename != str(folder):
+            raise
+        raise RunFailedError(f"the directory {folder} is gone: {reason_of(error)}") from error
 
 
 def _namespace() -> tuple[str, ...]:

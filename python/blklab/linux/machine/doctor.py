@@ -19,8 +19,8 @@ from blklab.linux.disks.stack import all_disks, leaves_of
 from blklab.linux.processes.programs import find_program
 from blklab.quantities.units import format_bytes
 
-_USUAL_SCHEDULERS = {"mq-deadline": "mq-deadline", "kyber": "kyber-iosched", "bfq": "bfq"}
-"""Schedulers of current kernels, and their modules."""
+_USUAL_SCHEDULERS = ("mq-deadline", "kyber", "bfq")
+"""Schedulers of current kernels."""
 _ROOM_BYTES = 2 << 30
 """The size of the shipped workloads' test files, with a reserve."""
 _DIRECT_BYTES = 4096
@@ -88,26 +88,18 @@ def _disks() -> list[Finding]:
 
 
 def _schedulers_of(disk: Disk) -> Finding:
-    from blklab.linux.queue.schedulers import available_schedulers  # noqa: PLC0415 - for Linux
+    from blklab.linux.queue.schedulers import offered_schedulers, why_unavailable  # noqa: PLC0415 - for Linux
 
     subject = f"disk {disk.name}"
     try:
-        offers = [available_schedulers(leaf) for leaf in leaves_of(disk)]
+        offers = [offered_schedulers(leaf) for leaf in leaves_of(disk)]
     except BlklabError as error:
         return Finding(subject, "lacking", error.message)
-    active, offered = offers[0]
-    missing = [name for name in _USUAL_SCHEDULERS if name not in offered]
-    remedies = [_how_to_get(name) for name in missing]
-    text = f"{', '.join(offered)} (now {active})"
-    return Finding(subject, "ok" if len(offered) > 1 else "lacking", text, "; ".join(remedies) or None)
-
-
-def _how_to_get(scheduler: str) -> str:
-    module = _USUAL_SCHEDULERS[scheduler]
-    folder = Path("/lib/modules") / platform.release()
-    if any(folder.glob(f"kernel/block/{module}.ko*")):
-        return f"for {scheduler}: modprobe {module}"
-    return f"{scheduler} is not in this kernel"
+    offer = offers[0]
+    missing = [name for name in _USUAL_SCHEDULERS if name not in offer.names]
+    reasons = [why_unavailable(name, offer.modules) for name in missing]
+    text = f"{', '.join(offer.marked)} (now {offer.active})"
+    return Finding(subject, "ok" if len(offer.names) > 1 else "lacking", text, "; ".join(reasons) or None)
 
 
 def _fio() -> Finding:
@@ -124,7 +116,6 @@ def _fio() -> Finding:
 
 def _tools() -> list[Finding]:
     wanted = (
-        ("losetup", "loop devices", "mount"),
         ("wipefs", "writing to raw devices", "util-linux"),
         ("mkfs.ext4", "commands that are cold or on a device", "e2fsprogs"),
     )

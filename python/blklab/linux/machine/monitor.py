@@ -1,7 +1,7 @@
-"""Monitors the machine during a run: pressure, steal time, frequency, temperature, other tasks' disk I/O.
+"""Monitors the machine during a run: pressure, steal, frequency, temperature, others' I/O, the kernel's log.
 
 It reads a dozen small files before and after the load, and none during it. It reads frequency and temperature
-only after the load, because some sensors query the hardware and are slow.
+only after the load, because some sensors query the hardware and are slow. The kernel keeps its log meanwhile.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import resource
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab.linux.machine.disk_trouble import names_of, troubles_in
 from blklab.linux.machine.kernel_files import text_or_empty
-from blklab.records.machine_events import DiskTraffic, MachineEvents
+from blklab.linux.machine.kernel_log import KernelLog
+from blklab.records.machine_events import MOST_KERNEL_MESSAGES, DiskTraffic, MachineEvents
 
 _SECTOR_BYTES = 512
 _RUSAGE_BLOCK_BYTES = 512
@@ -45,24 +47,54 @@ class MachineMonitor:
         disks: The disks' directories in sysfs; empty if the target is on no disk of this machine.
         proc: Mount point of procfs.
         sys: Mount point of sysfs.
+        open_log: Opens the kernel's log at its end; may raise an OSError.
     """
 
     def __init__(
-        self, disks: Sequence[Path], *, proc: Path = Path("/proc"), sys: Path = Path("/sys")
+        self,
+        disks: Sequence[Path],
+        *,
+        proc: Path = Path("/proc"),
+        sys: Path = Path("/sys"),
+        open_log: Callable[[], KernelLog] = KernelLog,
     ) -> None:
         self._disks = list(disks)
+        self._open_log = open_log
         self._proc = proc
         self._sys = sys
         self.events: MachineEvents | None = None
         """The events of the last monitoring; None while it is under way."""
 
     @contextmanager
-    def monitoring(self) -> Iterator[None]:
-        """Monitors while the context is open."""
+    def monitoring(self, asked_ns: int | None = None) -> Iterator[None]:
+        """Monitors while the context is open.
+
+        Args:
+            asked_ns: The length that the load is to have; None if it has none.
+        """
         self.events = None
-        before = self._read()
-        yield
-        self.events = self._events(before, self._read())
+        log = self._opened_log()
+        with nullcontext() if log is None else closing(log):
+            # Names may change from run to run: a device that is reset can come back under another one.
+            names = names_of(self._disks)
+            before = self._read()
+            yield
+            events = self._events(before, self._read())
+            messages = [] if log is None else troubles_in(log.new_lines(), names)
+        self.events = events.model_copy(
+            update={
+                "asked_ns": asked_ns,
+                "kernel_log_read": log is not None,
+                "kernel_messages": messages[:MOST_KERNEL_MESSAGES],
+                "nr_kernel_messages": len(messages),
+            }
+        )
+
+    def _opened_log(self) -> KernelLog | None:
+        try:
+            return self._open_log()
+        except OSError:
+            return None
 
     def _read(self) -> _Reading:
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -13,6 +13,7 @@ import stat
 from blklab.errors import BlklabError, TunableError, reason_of
 from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.kernel_files import write_once
+from blklab.linux.queue.coupling import THROTTLING
 from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
 from blklab.linux.queue.sysfs import (
     SCHEDULER,
@@ -29,7 +30,7 @@ from blklab.spec.queue_attributes import ASYNC_DEPTH
 FIRST_WITH_ASYNC_DEPTH_OF_QUEUE = (7, 0)
 """The first release with that attribute."""
 
-_DEFAULT_REQUESTS = {"wbt_lat_usec": {"-1"}, "max_sectors_kb": {"0"}}
+_DEFAULT_REQUESTS = {THROTTLING: {"-1"}, "max_sectors_kb": {"0"}}
 """Values that ask for the kernel's default: any value that it then keeps is right."""
 
 
@@ -103,6 +104,8 @@ def write_attribute(disk: Disk, name: str, value: str) -> None:
         raise TunableError(f"{disk.name}: {name} is read-only (it is {before})")
     try:
         write_once(path, value)
+        if not _same_value(read_text(path), value):
+            force_throttling(disk, name, value)
     except OSError as error:
         raise_if_not_about_value(disk, name, error)
         reason = reason_of(error)
@@ -117,6 +120,26 @@ def write_attribute(disk: Disk, name: str, value: str) -> None:
             + (", unchanged" if kept == before else f" (it was {before})"),
             hint=_hint_about(name),
         )
+
+
+def force_throttling(disk: Disk, name: str, value: str) -> bool:
+    """Turns writeback throttling on by hand where bfq or io.cost keep it off.
+
+    Up to Linux 6.12 the kernel ignores a write of the value that it has in memory, although throttling is off
+    (``queue_wb_lat_store``, block/blk-sysfs.c); it takes the value after another one.
+
+    Returns:
+        Whether it was written; not for other attributes, nor for values that ask for none or the default.
+
+    Raises:
+        OSError: if the kernel refuses.
+    """
+    if name != THROTTLING or not value.strip().isdigit() or int(value) == 0:
+        return False
+    path = attribute_path(disk, name)
+    for text in ("0", value):
+        write_once(path, text)
+    return True
 
 
 def _same_value(kept: str, asked: str) -> bool:
@@ -145,7 +168,7 @@ def _unreadable(disk: Disk, name: str, error: OSError) -> BlklabError:
         kind = "tunable"
     else:
         known, owner = (
-            [item for item in writable_names(disk) if "/" not in item],
+            sorted(item for item in writable_names(disk) if "/" not in item),
             f"the queue of {disk.name}",
         )
         bare, kind = name, "attribute"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import difflib
 import errno
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from blklab.errors import BlklabError, SchedulerUnavailableError, UnknownNameError
 from blklab.linux.disks.disk import Disk
+from blklab.linux.machine.kernel_config import about_option, kernel_options
 from blklab.linux.machine.kernel_files import write_once
+from blklab.linux.queue.scheduler_modules import SchedulerModules, find_scheduler_modules
 from blklab.linux.queue.sysfs import (
     SCHEDULER,
     attribute_path,
@@ -30,6 +34,49 @@ def available_schedulers(disk: Disk) -> tuple[str | None, list[str]]:
     names = text.split()
     active = next((name[1:-1] for name in names if name.startswith("[")), None)
     return active, [name.strip("[]") for name in names] if active is not None else []
+
+
+@dataclass(frozen=True)
+class SchedulerOffer:
+    """The schedulers that a disk can have."""
+
+    active: str | None
+    """None if the device has no scheduler."""
+    listed: list[str]
+    """Those that the kernel lists, in its order."""
+    modules: SchedulerModules
+    """Those that modules would add; none if the device has no scheduler."""
+
+    @property
+    def names(self) -> list[str]:
+        """All of them: those of modules come last."""
+        return [*self.listed, *sorted(self.modules.loadable)]
+
+    @property
+    def marked(self) -> list[str]:
+        """All of them for people, those that are not loaded as ``bfq (module)``."""
+        return [mark_module(name) if name in self.modules.loadable else name for name in self.names]
+
+
+def mark_module(name: str) -> str:
+    """A scheduler whose module is not loaded, for people."""
+    return f"{name} (module)"
+
+
+def offered_schedulers(disk: Disk, modules: SchedulerModules | None = None) -> SchedulerOffer:
+    """The schedulers of a disk, with those of modules that are not loaded.
+
+    Args:
+        disk: The disk.
+        modules: The machine's; None to look for them.
+
+    Raises:
+        DeviceVanishedError: if the disk is gone.
+    """
+    active, listed = available_schedulers(disk)
+    if active is None:
+        return SchedulerOffer(None, [], SchedulerModules())
+    return SchedulerOffer(active, listed, find_scheduler_modules() if modules is None else modules)
 
 
 def set_scheduler(disk: Disk, name: str) -> None:
@@ -57,19 +104,36 @@ def set_scheduler(disk: Disk, name: str) -> None:
         )
 
 
-def unavailable_scheduler(where: str, name: str, offered: list[str]) -> BlklabError:
+def unavailable_scheduler(where: str, name: str, offered: Sequence[str]) -> BlklabError:
     """The error for a scheduler that a disk does not offer: this kernel lacks it, or it never existed."""
-    if name in _KNOWN_SCHEDULERS:
+    modules = find_scheduler_modules()
+    if name in _KNOWN_SCHEDULERS or name in modules.refused or name in modules.loadable:
         return SchedulerUnavailableError(
             f"this kernel does not offer the scheduler {name} for {where}",
-            hint=f"it offers {', '.join(offered) or 'none at all'}; {name} is a kernel option "
-            f"({_KNOWN_SCHEDULERS[name]})",
+            hint=f"it offers {', '.join(offered) or 'none at all'}; {why_unavailable(name, modules)}",
         )
     close = difflib.get_close_matches(name, [*offered, *_KNOWN_SCHEDULERS], n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     return UnknownNameError(
         f"there is no scheduler {name!r}", hint=f"{hint}{where} offers {', '.join(offered) or 'none at all'}"
     )
+
+
+def why_unavailable(name: str, modules: SchedulerModules) -> str:
+    """The reason why this kernel lacks a scheduler, as far as it is known.
+
+    Args:
+        name: A scheduler that Linux has or had.
+        modules: Those of this machine.
+    """
+    if name in modules.refused:
+        return modules.refused[name]
+    if name in modules.loadable:
+        return f"{name} is a module that is not loaded"
+    option = _KNOWN_SCHEDULERS.get(name)
+    if option is None:
+        return f"{name} is not in this kernel"
+    return f"{name}: {about_option(option, kernel_options())}"
 
 
 _KNOWN_SCHEDULERS = {

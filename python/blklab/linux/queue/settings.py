@@ -11,10 +11,11 @@ therefore taken back when another one follows.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from blklab.errors import SettingsChangedError, TunableError
+from blklab.linux.cgroups.cost_control import CostControl
 from blklab.linux.disks.disk import Disk
 from blklab.linux.queue.attributes import (
     name_on,
@@ -45,6 +46,7 @@ class QueueSettings:
         self._queue = dict(queue)
         self._usual: dict[tuple[str, str], dict[str, str]] = {}
         """By leaf and scheduler: attributes that choices bring, as they are without these choices."""
+        self._cost = CostControl()
         self._moved: dict[str, str] = {}
         self._seen: dict[str, dict[str, str]] = {}
 
@@ -149,6 +151,10 @@ class QueueSettings:
             ]
         return lines
 
+    def renewal_commands(self) -> list[str]:
+        """Writes that follow a switch under io.cost, so that throttling is off, as shell commands."""
+        return [line for leaf in self._leaves for line in self._cost.commands(leaf)]
+
     def _set(self, choice: SchedulerChoice) -> None:
         for leaf in self._leaves:
             self._initialise(leaf, choice.name)
@@ -174,7 +180,8 @@ class QueueSettings:
 
     def _asked(self, leaf: Disk, choice: SchedulerChoice) -> dict[str, str]:
         """All settings of a choice but the scheduler, in the order in which they are written."""
-        usual = self._usual.get((leaf.name, choice.name), {})
+        usual = dict(self._usual.get((leaf.name, choice.name), {}))
+        usual |= {name: value for name, value in self._cost.held(leaf).items() if name in usual}
         queue = usual | self._queue | choice.queue
         # The order matters to the kernel: see QUEUE_ATTRIBUTES.
         known = [name for name in QUEUE_ATTRIBUTES if name in queue]
@@ -183,15 +190,19 @@ class QueueSettings:
             **{f"{TUNABLE_PREFIX}{name}": text for name, text in choice.iosched.items()},
         }
 
-    @staticmethod
-    def _initialise(leaf: Disk, name: str) -> None:
-        """Sets a scheduler with the kernel's defaults."""
+    def held(self, leaf: Disk) -> Collection[str]:
+        """Attributes of a disk's queue that the kernel holds while io.cost is on."""
+        return self._cost.held(leaf)
+
+    def _initialise(self, leaf: Disk, name: str) -> None:
+        """Sets a scheduler with the kernel's defaults, which depend on whether io.cost is on."""
         active, offered = available_schedulers(leaf)
         if active == name:
             other = _other_scheduler(offered, name)
             if other is not None:
                 set_scheduler(leaf, other)
         set_scheduler(leaf, name)
+        self._cost.renew(leaf)
 
 
 def settings_of_disk(settings: Mapping[str, str], disk: str) -> dict[str, str]:

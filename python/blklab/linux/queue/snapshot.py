@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from blklab.errors import RestoreError, SchedulerUnavailableError, TunableError, reason_of
+from blklab.linux.cgroups.cost_control import CostControl
 from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.kernel_files import write_once
-from blklab.linux.queue.attributes import read_attribute
+from blklab.linux.queue.attributes import force_throttling, read_attribute
+from blklab.linux.queue.coupling import restoring_rank
 from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
 from blklab.linux.queue.sysfs import (
     SCHEDULER,
+    TUNABLE_PREFIX,
     attribute_path,
     queue_folder,
     raise_if_not_about_value,
     read_text,
     vanished,
     writable_names,
-    write_order,
 )
 
 _PASSES = 5
@@ -41,7 +44,7 @@ def snapshot(disk: Disk) -> QueueSnapshot:
     """
     active, _ = available_schedulers(disk)
     attributes: dict[str, str] = {}
-    for name in writable_names(disk):
+    for name in sorted(writable_names(disk), key=write_order):
         try:
             attributes[name] = read_text(attribute_path(disk, name))
         except OSError as error:  # noqa: PERF203 - each may fail on its own
@@ -50,6 +53,11 @@ def snapshot(disk: Disk) -> QueueSnapshot:
             # Some drivers refuse to have some attributes read (EINVAL). We cannot have changed those, because
             # we read back every change.
     return QueueSnapshot(active, attributes)
+
+
+def write_order(name: str) -> tuple[bool, int, str]:
+    """A sort key: tunables come after queue attributes, and effects after their causes."""
+    return (name.startswith(TUNABLE_PREFIX), restoring_rank(name), name)
 
 
 def differences(disk: Disk, wanted: QueueSnapshot) -> dict[str, tuple[str, str | None]]:
@@ -64,12 +72,18 @@ def differences(disk: Disk, wanted: QueueSnapshot) -> dict[str, tuple[str, str |
     return found
 
 
-def restore_snapshot(disk: Disk, wanted: QueueSnapshot) -> list[str]:
+def restore_snapshot(disk: Disk, wanted: QueueSnapshot, *, held: Collection[str] = ()) -> list[str]:
     """Restores a queue from a snapshot; writes only what differs, so it may be repeated.
 
-    The scheduler comes first: switching resets nr_requests, wbt_lat_usec and others, and discards the
-    tunables of the scheduler that is left. Writing one attribute can change another (slice_idle is also
-    slice_idle_us; nr_requests bounds async_depth), so passes repeat until the queue equals the snapshot.
+    The order is that of `blklab.linux.queue.coupling`: the scheduler comes first, because switching resets
+    others, and what the kernel itself puts right is not written. Writing one attribute can change another
+    (slice_idle is also slice_idle_us), so passes repeat until the queue equals the snapshot. io.cost must be
+    as it was before.
+
+    Args:
+        disk: The disk.
+        wanted: Its settings before.
+        held: Attributes that cannot be restored yet, because a setting that holds them is still in force.
 
     Returns:
         The values written, for people.
@@ -80,10 +94,12 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot) -> list[str]:
     """
     written: list[str] = []
     trouble: dict[str, str] = {}
+    stuck: set[str] = set()
     for _ in range(_PASSES):
-        different = differences(disk, wanted)
+        different = _restorable(disk, wanted, held)
         if not different:
             return written
+        stubborn = stuck & different.keys()
         trouble = {}
         if SCHEDULER in different:
             try:
@@ -98,7 +114,8 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot) -> list[str]:
             try:
                 if read_attribute(disk, name) == value:
                     continue  # an earlier write in this pass has set it
-                write_once(attribute_path(disk, name), value)
+                _write(disk, name, value, again=name in stubborn)
+                stuck.add(name)
             except TunableError as error:
                 trouble[name] = error.message
             except OSError as error:
@@ -106,7 +123,7 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot) -> list[str]:
                 trouble[name] = reason_of(error)
             else:
                 written.append(f"{disk.name}: {name} = {value}")
-    different = differences(disk, wanted)
+    different = _restorable(disk, wanted, held)
     if different:
         details = "; ".join(
             f"{name} is {now}, was {value}" + (f" ({trouble[name]})" if name in trouble else "")
@@ -117,3 +134,21 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot) -> list[str]:
             hint=f"the attributes are files in {queue_folder(disk)}",
         )
     return written
+
+
+def _restorable(
+    disk: Disk, wanted: QueueSnapshot, held: Collection[str]
+) -> dict[str, tuple[str, str | None]]:
+    found = differences(disk, wanted)
+    return {name: values for name, values in found.items() if name not in held}
+
+
+def _write(disk: Disk, name: str, value: str, *, again: bool) -> None:
+    """Restores one attribute; tries another way if an earlier pass has written it to no effect."""
+    if again and force_throttling(disk, name, value):
+        return
+    cost = CostControl()
+    # io.cost turned writeback throttling off before; a write would do so by hand.
+    if not again and cost.held(disk).get(name) == value and cost.renew(disk):
+        return
+    write_once(attribute_path(disk, name), value)

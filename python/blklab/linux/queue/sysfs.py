@@ -40,7 +40,7 @@ def read_text(path: Path) -> str:
 
 
 def writable_names(disk: Disk) -> list[str]:
-    """Names of all attributes and tunables that are readable and writable, in write order."""
+    """Names of all attributes and tunables that are readable and writable, in no order."""
     names = []
     for path in [*queue_folder(disk).glob("*"), *(queue_folder(disk) / "iosched").glob("*")]:
         try:
@@ -50,12 +50,7 @@ def writable_names(disk: Disk) -> list[str]:
         if stat.S_ISREG(mode) and mode & stat.S_IRUSR and mode & stat.S_IWUSR and path.name != SCHEDULER:
             prefix = TUNABLE_PREFIX if path.parent.name == "iosched" else ""
             names.append(prefix + path.name)
-    return sorted(names, key=write_order)
-
-
-def write_order(name: str) -> tuple[bool, bool, str]:
-    """A sort key: tunables come after queue attributes, `read_ahead_kb` after the other attributes."""
-    return (name.startswith(TUNABLE_PREFIX), name == "read_ahead_kb", name)
+    return names
 
 
 def raise_if_not_about_value(disk: Disk, name: str, error: OSError) -> None:

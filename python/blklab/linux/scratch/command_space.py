@@ -18,6 +18,7 @@ from blklab.linux.processes.programs import run_program
 from blklab.linux.scratch.data_files import check_space, lay_out
 from blklab.linux.scratch.layout import files_in_directory
 from blklab.linux.scratch.own_filesystem import Image, OwnFilesystem
+from blklab.linux.scratch.run_folder import RunFolder
 from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Workload
@@ -31,21 +32,21 @@ BESIDE_FOLDER = "beside"
 _IMAGE_NAME = "commands.img"
 _PLAIN_FOLDER = "commands"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
-_PASSABLE = 0o711
 
 
 class CommandSpace:
     """The directories of an experiment's commands."""
 
-    def __init__(self, space: ScratchSpace, work_folder: Path) -> None:
+    def __init__(self, space: ScratchSpace, run_folder: RunFolder) -> None:
         """Changes nothing.
 
         Args:
             space: The target's scratch space.
-            work_folder: The run's directory in memory; need not exist yet.
+            run_folder: The run's directory in memory; need not exist yet.
         """
         self._space = space
-        self._mount_point = work_folder / MOUNT_NAME
+        self._run_folder = run_folder
+        self._mount_point = run_folder.path / MOUNT_NAME
         self._numbers: dict[str, int] = {}
         self._own: OwnFilesystem | None = None
 
@@ -53,6 +54,12 @@ class CommandSpace:
     def on_device(self) -> bool:
         """Whether the target is a device, so that its file system is blklab's own."""
         return self._space.folder is None
+
+    @property
+    def beside_folder(self) -> str:
+        """The directory of the files of loads beside commands, relative to the run's."""
+        folder = self._space.folder or self._mount_point / BESIDE_FOLDER
+        return str(folder.relative_to(self._run_folder.path))
 
     def check(self, workloads: Sequence[Workload]) -> None:
         """Makes sure that the commands among the workloads have room, and may write.
@@ -67,9 +74,8 @@ class CommandSpace:
             return
         needed = sum(_space_of(workload) for workload in commands)
         beside = sum(files_in_directory(loads_beside(commands)).values())
-        if not self.on_device:
-            folder = next(one for one in (self._space.folder or Path()).parents if one.is_dir())
-            check_space(folder, needed + beside)
+        if self._space.place is not None:
+            check_space(self._space.place, needed + beside)
             return
         if len(commands) < len(workloads):
             raise UsageError(
@@ -94,14 +100,13 @@ class CommandSpace:
             BlklabError: if that fails.
         """
         commands = _commands_of(workloads)
-        if not self.on_device and self._space.folder is not None:
-            self._space.folder.chmod(_PASSABLE)
-        self._mount_point.parent.chmod(_PASSABLE)
+        self._space.let_others_pass()
+        self._run_folder.let_others_pass()
         if self._own is None and any(self._needs_own(workload) for workload in commands):
             if self._space.device is not None and not self._space.read_only:
                 check_writable_device(self._space.device)
             own = self._filesystem(commands)
-            where = self._space.device or self._space.folder
+            where = self._space.device or self._space.place
             announce(f"making a file system for commands on {where}")
             own.create(journal)
             self._own = own
@@ -168,7 +173,6 @@ class CommandSpace:
         announce(f"laying out {format_bytes(sum(lengths.values()))} of test files in {folder}")
         folder.mkdir(mode=0o700)
         lay_out(folder, lengths)
-        (self._mount_point.parent / BESIDE_FOLDER).symlink_to(folder)
 
 
 def loads_beside(workloads: Iterable[Workload]) -> list[Workload]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from blklab.errors import BlklabError, RunFailedError, SpaceError, reason_of
+from blklab.errors import BlklabError, RefusedError, RunFailedError, SpaceError, reason_of
+from blklab.linux.directories.held_directory import mount_of_descriptor
+from blklab.linux.scratch.loop_place import user_behind
 from blklab.quantities.units import format_bytes
 
 _CHUNK_BYTES = 1 << 20
+_NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _RESERVE_BYTES = 64 << 20
 _RESERVE_SHARE = 0.02
 """A full file system fragments files and stops its other users."""
@@ -39,25 +42,51 @@ def check_space(folder: Path, needed_bytes: int) -> None:
         )
 
 
-def reserve(path: Path, length: int) -> None:
-    """Creates a file with all its blocks allocated, for a loop device.
+@contextmanager
+def reserved(parent: int, path: Path, length: int) -> Iterator[int]:
+    """Creates a file with all its blocks allocated, for a loop device, and holds it open.
+
+    Args:
+        parent: The open directory in which to create it.
+        path: Its path, of which only the name is used, but for messages.
+        length: Its length in bytes.
 
     Raises:
+        RefusedError: if other users could write to it.
         SpaceError, RunFailedError: as `lay_out`.
     """
+    status = os.fstat(parent)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise RefusedError(
+            f"others could write to {path}, as its file system keeps no owners; blklab would mount it",
+            hint="put the scratch file on another file system",
+        )
+    user = user_behind(mount_of_descriptor(parent))
+    if user is not None:
+        raise RefusedError(
+            f"{path} would be on a file system that a program of user {user} serves (FUSE); blklab would"
+            " mount what that program says",
+            hint="put the scratch file on another file system",
+        )
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path.name, _NEW_FILE, 0o600, dir_fd=parent)
+    except OSError as error:
+        raise write_error(path, error) from error
+    try:
         try:
             _allocate(descriptor, length)
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise write_error(path, error) from error
+        except OSError as error:
+            raise write_error(path, error) from error
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def lay_out(folder: Path, lengths: Mapping[str, int]) -> None:
-    """Creates files filled with random data, and returns once they are on disk.
+    """Creates files filled with random data in a directory where nobody else may rename.
+
+    Returns once they are on disk.
 
     Holes and zeros would falsify results: a file system reads holes without the disk, and disks compress
     zeros.
@@ -69,7 +98,7 @@ def lay_out(folder: Path, lengths: Mapping[str, int]) -> None:
     for name, length in lengths.items():
         path = folder / name
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(path, _NEW_FILE, 0o600)
             try:
                 _allocate(descriptor, length)
                 fill(descriptor, length)

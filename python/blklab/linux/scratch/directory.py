@@ -1,4 +1,8 @@
-"""Files in a scratch directory on the file system under test."""
+"""Files in a scratch directory on the file system under test.
+
+The directory is reached by a mount below `/run` only: whoever owns the one above can rename it, and put
+anything in its place.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,18 @@ from typing import TYPE_CHECKING
 
 from blklab.linux.scratch.data_files import LaidOutFiles, check_space, write_error
 from blklab.linux.scratch.layout import JobRegions, files_in_directory, regions_in_directory
+from blklab.linux.scratch.run_folder import PASSABLE, RunFolder
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Workload
 
 if TYPE_CHECKING:
+    from blklab.linux.directories.held_directory import HeldDirectory
     from blklab.linux.journal.journal import Journal
+
+
+DATA_NAME = "data"
+"""Where the run's directory has the test files, so that paths need no quoting."""
 
 
 class ScratchDirectory:
@@ -23,36 +33,53 @@ class ScratchDirectory:
     read_only = False
     device = None
 
-    def __init__(self, directory: Path, run_id: str, journal: Journal | None) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, run_id: str, run_folder: RunFolder, journal: Journal | None) -> None:
+        """Changes nothing.
+
+        Args:
+            directory: The target.
+            run_id: Names the scratch directory.
+            run_folder: The run's own directory.
+            journal: Records what is made; None for a dry run.
+        """
+        self.place: Path = directory.resolve()
         self._journal = journal
-        self.folder: Path = directory.resolve() / f".blklab-{run_id}"
-        self._files: LaidOutFiles | None = None
+        self._run_folder = run_folder
+        self._scratch = self.place / f".blklab-{run_id}"
+        self.folder: Path = run_folder.path / DATA_NAME
+        self._held: HeldDirectory | None = None
+        self._files = LaidOutFiles(self.folder)
 
     def check(self, workloads: Sequence[Workload]) -> None:
         """Checks sizes and free space."""
-        check_space(self._directory, sum(self._missing(workloads).values()))
+        check_space(self.place, sum(self._missing(workloads).values()))
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
         """Lays out the files that all workloads share, as far as they are not there."""
         lengths = self._missing(workloads)
         total = sum(lengths.values())
-        check_space(self._directory, total)
+        check_space(self.place, total)
         if self._journal is None:
             raise RuntimeError("a dry run lays out no files")
         if lengths:
-            announce(f"laying out {format_bytes(total)} of test files in {self.folder}")
-        if self._files is None:
+            announce(f"laying out {format_bytes(total)} of test files in {self._scratch}")
+        if self._held is None:
             try:
-                self._journal.own_directory(self.folder)
+                held = self._journal.hold_directory(self._scratch)
             except OSError as error:
-                raise write_error(self.folder, error) from error
-            self._files = LaidOutFiles(self.folder)
+                raise write_error(self._scratch, error) from error
+            self._run_folder.mount(held, DATA_NAME)
+            self._held = held
         self._files.lay_out(lengths)
 
+    def let_others_pass(self) -> None:
+        """Lets other users pass through the directory."""
+        if self._held is None:
+            raise RuntimeError("it has not been made")
+        self._held.chmod(PASSABLE)
+
     def _missing(self, workloads: Sequence[Workload]) -> dict[str, int]:
-        lengths = files_in_directory(workloads)
-        return lengths if self._files is None else self._files.missing(lengths)
+        return self._files.missing(files_in_directory(workloads))
 
     def file_lengths(self, workloads: Sequence[Workload]) -> dict[str, int]:
         """Lengths in bytes of the files that the workloads share, by name."""
@@ -63,8 +90,13 @@ class ScratchDirectory:
         return regions_in_directory(workload)
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
-        """Creation of the directory and its files."""
-        lines = [f"mkdir -p -m 700 {shlex.quote(str(self.folder))}"]
+        """Creation of the directory, which is mounted where nobody else can rename, and its files."""
+        scratch, folder = shlex.quote(str(self._scratch)), shlex.quote(str(self.folder))
+        lines = [
+            f"mkdir -m 700 {scratch}",
+            f"mkdir -m 700 {shlex.quote(str(self._run_folder.path))} {folder}",
+            f"mount --bind -o nosuid,nodev {scratch} {folder}",
+        ]
         for name, length in files_in_directory(workloads).items():
             lines.append(f"head -c {length} /dev/urandom > {shlex.quote(str(self.folder / name))}")
         return [*lines, f"sync -f {shlex.quote(str(self.folder))}"]

@@ -83,8 +83,20 @@ def files_in_directory(workloads: Iterable[Workload]) -> dict[str, int]:
     return lengths
 
 
-def regions_on_device(workload: Workload, device_path: str, device_bytes: int) -> list[JobRegions]:
+def regions_on_device(
+    workload: Workload,
+    device_path: str,
+    device_bytes: int,
+    *,
+    alignment_bytes: int = EXTENT_ALIGNMENT_BYTES,
+) -> list[JobRegions]:
     """The regions of each job on a block device.
+
+    Args:
+        workload: What to lay out.
+        device_path: The device.
+        device_bytes: Its size.
+        alignment_bytes: Where files may begin: at multiples of a zone's size on a zoned device.
 
     Raises:
         SpaceError: if the device is too small.
@@ -94,7 +106,7 @@ def regions_on_device(workload: Workload, device_path: str, device_bytes: int) -
     end = 0
     for key, length in lengths.items():
         starts[key] = 0 if length is None else end
-        end += _rounded_up(length or 0, EXTENT_ALIGNMENT_BYTES)
+        end += _rounded_up(length or 0, alignment_bytes)
     regions = []
     for job in workload.jobs:
         clones = []

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.linux.disks.loop import create as create_loop
-from blklab.linux.scratch.data_files import check_space, fill, reserve, write_error
+from blklab.linux.disks.loop import create_over
+from blklab.linux.scratch.data_files import check_space, fill, reserved, write_error
 from blklab.linux.scratch.layout import JobRegions, regions_on_device
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_bytes
@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     from blklab.linux.disks.disk import Disk
     from blklab.linux.journal.journal import Journal
 
-DEFAULT_SCRATCH_FOLDER = Path("/var/tmp")  # noqa: S108 - our files there are in a directory of mode 700
-"""Directory for loop devices' scratch files: on disk, unlike /tmp on many systems."""
-
 
 class ScratchLoop:
     """Our own loop device over our own scratch file: writable, and removed by the journal."""
 
     read_only = False
     folder = None
+    place = None
 
     def __init__(self, size_bytes: int, directory: Path, run_id: str, name: str) -> None:
         self._size_bytes = size_bytes
@@ -46,11 +44,11 @@ class ScratchLoop:
         check_space(self._directory, self._size_bytes)
         backing = self._scratch / "loop.img"
         try:
-            journal.own_directory(self._scratch)
+            held = journal.hold_directory(self._scratch)
         except OSError as error:
             raise write_error(self._scratch, error) from error
-        reserve(backing, self._size_bytes)
-        disk = create_loop(journal, backing)
+        with reserved(held.fileno(), backing, self._size_bytes) as descriptor:
+            disk = create_over(journal, descriptor, backing)
         self.device = disk.dev_path
         self._size_bytes = disk.size_bytes
         return disk
@@ -90,12 +88,15 @@ class ScratchLoop:
         del workloads
         backing = shlex.quote(str(self._scratch / "loop.img"))
         return [
-            f"mkdir -p -m 700 {shlex.quote(str(self._scratch))}",
+            f"mkdir -m 700 {shlex.quote(str(self._scratch))}",
             f"fallocate -l {self._size_bytes} {backing}",
             f"losetup --direct-io=on {self.device} {backing}",
             f"head -c {self._size_bytes} /dev/urandom > {self.device}",
             f"sync {self.device}",
         ]
+
+    def let_others_pass(self) -> None:
+        """There is no directory."""
 
     def close(self) -> None:
         """Holds nothing; the journal removes the device and its file."""

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.linux.disks.loop import create as create_loop
+from blklab.linux.disks.loop import create_over
 from blklab.linux.processes.programs import run_program
-from blklab.linux.scratch.data_files import LaidOutFiles, check_space, reserve
+from blklab.linux.scratch.data_files import LaidOutFiles, check_space, reserved
 from blklab.linux.scratch.layout import JobRegions, files_in_directory, regions_in_directory
+from blklab.linux.scratch.run_folder import PASSABLE, RunFolder
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Workload
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from blklab.spec.targets import LoopTarget
 
 FILESYSTEM = "btrfs"
-MOUNT_OPTIONS = "noatime"
+MOUNT_OPTIONS = "noatime,nosuid,nodev"
+MOUNT_NAME = "array"
 
 
 class ScratchLoopArray:
@@ -30,13 +32,17 @@ class ScratchLoopArray:
     read_only = False
     device = None
 
-    def __init__(self, target: LoopTarget, directory: Path, run_id: str, names: Sequence[str]) -> None:
+    def __init__(
+        self, target: LoopTarget, directory: Path, run_folder: RunFolder, run_id: str, names: Sequence[str]
+    ) -> None:
         self._member_bytes = target.size_bytes
         self._members = target.members
         self._profile = target.btrfs or ""
         self._directory = directory
         self._scratch = directory.resolve() / f".blklab-{run_id}"
-        self.mount_point = self._scratch / "mount"
+        self._run_folder = run_folder
+        self.mount_point = run_folder.path / MOUNT_NAME
+        self.place = self.mount_point
         self.folder: Path = self.mount_point / "files"
         self._nodes = [f"/dev/{name}" for name in names]
         self._files = LaidOutFiles(self.folder)
@@ -50,13 +56,14 @@ class ScratchLoopArray:
             MissingToolError: if losetup or mkfs.btrfs is missing.
         """
         check_space(self._directory, self._member_bytes * self._members)
-        journal.own_directory(self._scratch)
+        held = journal.hold_directory(self._scratch)
         disks = []
         for backing in self._backing_files():
-            reserve(backing, self._member_bytes)
-            disks.append(create_loop(journal, backing))
+            with reserved(held.fileno(), backing, self._member_bytes) as descriptor:
+                disks.append(create_over(journal, descriptor, backing))
         self._nodes = [str(disk.dev_path) for disk in disks]
         run_program(self._mkfs(), package="btrfs-progs")
+        self._run_folder.ready()
         self.mount_point.mkdir(mode=0o700)
         journal.own_mount(self.mount_point)
         run_program(self._mount(), package="mount")
@@ -86,15 +93,22 @@ class ScratchLoopArray:
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
         """Creation of the devices, the file system and the files."""
-        lines = [f"mkdir -p -m 700 {shlex.quote(str(self.mount_point))}"]
+        lines = [f"mkdir -m 700 {shlex.quote(str(self._scratch))}"]
         for node, backing in zip(self._nodes, self._backing_files(), strict=True):
             lines.append(f"fallocate -l {self._member_bytes} {shlex.quote(str(backing))}")
             lines.append(f"losetup --direct-io=on {node} {shlex.quote(str(backing))}")
-        lines += [shlex.join(self._mkfs()), shlex.join(self._mount())]
+        lines.append(shlex.join(self._mkfs()))
+        folders = [str(self._run_folder.path), str(self.mount_point)]
+        lines.append(shlex.join(["mkdir", "-m", "700", *folders]))
+        lines.append(shlex.join(self._mount()))
         lines.append(f"mkdir -m 700 {shlex.quote(str(self.folder))}")
         for name, length in files_in_directory(workloads).items():
             lines.append(f"head -c {length} /dev/urandom > {shlex.quote(str(self.folder / name))}")
         return [*lines, f"sync -f {shlex.quote(str(self.folder))}"]
+
+    def let_others_pass(self) -> None:
+        """Lets other users pass through the directory."""
+        self.folder.chmod(PASSABLE)
 
     def close(self) -> None:
         """Holds nothing; the journal removes it."""

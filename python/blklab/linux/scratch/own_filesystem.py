@@ -6,6 +6,7 @@ whole machine's).
 
 from __future__ import annotations
 
+import os
 import shlex
 import uuid
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.errors import SpaceError
-from blklab.linux.disks.loop import create as create_loop
+from blklab.linux.directories.kernel_calls import open_without_links
+from blklab.linux.disks.loop import create_over
 from blklab.linux.disks.unmount import unmount
 from blklab.linux.processes.programs import run_program
-from blklab.linux.scratch.data_files import check_space, reserve
+from blklab.linux.scratch.data_files import reserved
 from blklab.linux.scratch.raw_device import device_size_bytes
 from blklab.quantities.units import format_bytes
 
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from blklab.linux.journal.journal import Journal
 
 KIND = "ext4"
-MOUNT_OPTIONS = "noatime"
+MOUNT_OPTIONS = "noatime,nosuid,nodev"
+"""Whoever could write to the device would otherwise have set-user-id programs there."""
 _MAKE = ("mkfs.ext4", "-q", "-F", "-i", "8192", "-E", "lazy_itable_init=0,lazy_journal_init=0")
 """Room for many small files; lazy initialisation would write during the runs."""
 
@@ -58,9 +61,7 @@ class OwnFilesystem:
             SpaceError: if there is not.
         """
         if isinstance(self._place, Image):
-            folder = next(one for one in self._place.path.parents if one.is_dir())
-            check_space(folder, self._place.size_bytes)
-            return
+            raise TypeError("the space for an image is checked with that of the directory")
         size_bytes = device_size_bytes(self._place)
         if size_bytes < needed_bytes:
             raise SpaceError(
@@ -77,8 +78,7 @@ class OwnFilesystem:
             MissingToolError: if a program is missing.
         """
         if isinstance(self._place, Image):
-            reserve(self._place.path, self._place.size_bytes)
-            self._device = create_loop(journal, self._place.path).dev_path
+            self._device = self._made_image(self._place, journal)
         identity = str(uuid.uuid4())
         if isinstance(self._place, Path):
             journal.own_filesystem(self._place, identity)
@@ -87,6 +87,16 @@ class OwnFilesystem:
         journal.own_mount(self.mount_point)
         self._mount()
         self.mount_point.chmod(0o755)
+
+    @staticmethod
+    def _made_image(image: Image, journal: Journal) -> Path:
+        """Makes an image and the device over it."""
+        folder = open_without_links(image.path.parent)
+        try:
+            with reserved(folder, image.path, image.size_bytes) as descriptor:
+                return create_over(journal, descriptor, image.path).dev_path
+        finally:
+            os.close(folder)
 
     def empty_page_cache(self) -> None:
         """Writes everything back, unmounts and mounts again.

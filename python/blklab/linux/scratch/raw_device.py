@@ -9,7 +9,8 @@ from pathlib import Path
 
 from blklab.errors import DeviceVanishedError, RefusedError, RequirementError, reason_of
 from blklab.linux.disks.device_in_use import check_writable_device
-from blklab.linux.scratch.layout import JobRegions, regions_on_device
+from blklab.linux.disks.zones import zones_of_node
+from blklab.linux.scratch.layout import EXTENT_ALIGNMENT_BYTES, JobRegions, regions_on_device
 from blklab.linux.scratch.space import Announce
 from blklab.spec.workloads import Workload
 
@@ -18,12 +19,14 @@ class RawDevice:
     """A block device: read-only, unless writing was allowed and the device is free."""
 
     folder = None
+    place = None
 
     def __init__(self, device: Path, *, allow_writes: bool) -> None:
         self.device = device
         self._claim: int | None = None
         self.read_only = not allow_writes
         self._size_bytes: int | None = None
+        self._zones = zones_of_node(device)
 
     @property
     def size_bytes(self) -> int:
@@ -54,12 +57,21 @@ class RawDevice:
 
     def regions(self, workload: Workload) -> list[JobRegions]:
         """Regions of the device, one after the other."""
-        return regions_on_device(workload, str(self.device), self.size_bytes)
+        zone_bytes = 0 if self._zones is None else self._zones.zone_bytes
+        return regions_on_device(
+            workload,
+            str(self.device),
+            self.size_bytes,
+            alignment_bytes=zone_bytes or EXTENT_ALIGNMENT_BYTES,
+        )
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
         """There are none: a device is used as it is."""
         del workloads
         return []
+
+    def let_others_pass(self) -> None:
+        """There is no directory."""
 
     def close(self) -> None:
         """Releases the exclusive claim."""

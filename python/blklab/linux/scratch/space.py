@@ -22,7 +22,11 @@ class ScratchSpace(Protocol):
 
     @property
     def folder(self) -> Path | None:
-        """The directory of the regions' files; None for devices."""
+        """The directory of the regions' files, where nobody else can rename; None for devices."""
+
+    @property
+    def place(self) -> Path | None:
+        """A directory of the file system that has the folder, which may not exist yet; None for devices."""
 
     @property
     def device(self) -> Path | None:
@@ -39,6 +43,9 @@ class ScratchSpace(Protocol):
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
         """The steps of `prepare` as shell commands."""
+
+    def let_others_pass(self) -> None:
+        """Lets other users pass through the folder, once it exists; nothing for devices."""
 
     def close(self) -> None:
         """Releases whatever the space holds."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from blklab.errors import FormatError, UnknownNameError
+from blklab.named_files import MOST_RESULT_BYTES, read_bytes
 from blklab.quantities.formatting import count_of
 from blklab.reanalysis.readers.iozone_workbook import is_worksheet, report_text
 from blklab.reanalysis.readers.protocol import Reader, ReaderOptions, Reading, Source
@@ -28,9 +29,6 @@ _MODULES = (
     "phoronix",
     "csv_table",
 )
-
-MOST_BYTES = 256 << 20
-"""A larger file is not the log of a benchmark."""
 
 
 def _registered(module_name: str) -> Reader:
@@ -63,10 +61,7 @@ def load_source(path: str) -> tuple[Source, list[str]]:
         FormatError: if it cannot be read, or is not text.
     """
     try:
-        file = Path(path)
-        if file.stat().st_size > MOST_BYTES:
-            raise FormatError(f"{path}: larger than {MOST_BYTES >> 20} MiB")
-        content = file.read_bytes()
+        content = read_bytes(Path(path), MOST_RESULT_BYTES)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a file's name"
         raise FormatError(f"{path}: cannot be read: {reason}") from error

@@ -43,7 +43,10 @@ def stratum_chart(found: StratumFindings, *, width: float = WIDE, standalone_sty
     name_width = 0.21 * width if width == WIDE else 0.27 * width
     axis = axis_over([*values, *bounds], name_width, width - 20)
     names = [one.level or "(none)" for one in found.levels]
-    looks = appearances([SchedulerChoice(name=name, tunables={}, label=name) for name in names])
+    # Levels of other tools' results have names of any kind: only their looks are wanted.
+    looks = appearances(
+        [SchedulerChoice.model_construct(name=name, tunables={}, label=name) for name in names]
+    )
     bottom = height - _BOTTOM
     parts = [_axis(axis, bottom, found.stratum.unit, 6 if width == WIDE else 3)]
     for index, (name, one) in enumerate(zip(names, found.levels, strict=True)):

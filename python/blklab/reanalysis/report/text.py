@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from blklab.quantities.formatting import confidence_text, count_of, margin_text
 from blklab.reanalysis.analysis import DesignSection, FileAnalysis, FileSummary
 from blklab.reanalysis.findings import POWER, StratumFindings
 from blklab.reanalysis.report.wording import level_cells, not_supported_sentences, supported_sentences
 from blklab.reanalysis.strata import ALL_VALUES
+from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import Printer
 
 MOST_SHOWN = 8
 """Further problems, lines and notes are counted, not listed; --json has them all."""
 
 
-def render_analysis(analysis: FileAnalysis, console: Console) -> None:
+def render_analysis(analysis: FileAnalysis, console: Terminal) -> None:
     """Prints the files read, the design, and the findings of every stratum."""
     printer = Printer(console)
     printer.blank()

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from blklab.analysis.verdict import Analysis
+from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import (
     DirectionSample,
@@ -301,7 +302,7 @@ def run_document(
         jobs=[job_part(job) for job in sample.jobs],
         settings=sample.settings,
         engine=sample.engine,
-        warnings=sample.warnings,
+        warnings=[*sample.warnings, *_disturbances(sample)],
         changes=[change_part(change) for change in sample.changes],
         phases=[
             RunPhasePart(
@@ -312,6 +313,18 @@ def run_document(
             for phase in sample.phases
         ],
     )
+
+
+def _disturbances(sample: RunSample) -> list[str]:
+    """What disturbed a single run, which has no others to be compared with."""
+    events = sample.events
+    if events is None:
+        return []
+    found = [] if events.trouble is None else [f"the kernel's log: {events.trouble}"]
+    if events.overrun_ns:
+        asked, took = format_duration(events.asked_ns or 0), format_duration(events.duration_ns)
+        found.append(f"the load was to take {asked} and took {took}: something held the disk up")
+    return found
 
 
 def job_part(job: JobSample) -> JobPart:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from blklab.analysis.between_runs import Change, ChangeStatus, RunsComparison
 from blklab.analysis.metrics import METRICS
 from blklab.quantities.formatting import (
@@ -16,6 +14,7 @@ from blklab.quantities.formatting import (
     metric_title,
     ratio_text,
 )
+from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import Printer
 
 _STYLES: dict[ChangeStatus, str] = {
@@ -30,7 +29,7 @@ MOST_FACTS_SHOWN = 20
 _LONGEST_FACT = 40
 
 
-def render_change(found: RunsComparison, console: Console) -> None:
+def render_change(found: RunsComparison, console: Terminal) -> None:
     """Prints the report of two compared experiments."""
     printer = Printer(console)
     printer.blank()

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +17,7 @@ from blklab.analysis.metrics import METRICS, metric_named
 from blklab.quantities.formatting import TIMES, confidence_text, metric_title, scale_for
 from blklab.quantities.sample_units import BLOCKS
 from blklab.quantities.units import format_duration
+from blklab.quantities.visible import visible
 from blklab.report.documents.comparison import (
     CommandPart,
     CompareDocument,
@@ -47,6 +47,7 @@ from blklab.report.summary.standing import (
     ranked,
     results_of,
 )
+from blklab.report.terminal import Terminal
 from blklab.report.text.advice import next_steps
 from blklab.report.text.conditions import conditions, quiet_sentence
 from blklab.report.text.findings import print_findings
@@ -104,9 +105,6 @@ _COLUMN_GAP = 2
 MOST_FAILED_RUNS_SHOWN = 5
 MOST_CLAUSES_SHOWN = 6
 
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
 _JOINT = "\ue000"
 """In place of a space at which no line may break; rich breaks lines at no-break spaces, too."""
 _INTERVAL_OR_PERCENT = re.compile(r"\[[^\[\]]{1,40}\]|\d %")
@@ -119,13 +117,13 @@ def _joined(text: str) -> str:
 class Printer:
     """Prints plain text to a console, in the characters that it can show."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Terminal) -> None:
         self.console = console
         self.ascii_only = console.options.ascii_only
 
     def clean(self, text: str) -> str:
-        """The text without control characters, in ASCII if the console needs that."""
-        text = _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
+        """The text in one line, control characters as escapes, in ASCII if the console needs that."""
+        text = visible(text)
         if not self.ascii_only:
             return text
         plain = "".join(_ASCII.get(character, character) for character in text)
@@ -134,6 +132,10 @@ class Printer:
     def text(self, content: str, style: str = "") -> Text:
         """A piece of text."""
         return Text(self.clean(content), style=style)
+
+    def heading(self, content: str) -> Text:
+        """The heading of a column, which may have several lines."""
+        return Text("\n".join(map(self.clean, content.split("\n"))))
 
     def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
         """A paragraph, wrapped at words but not within an interval or a percentage."""
@@ -172,7 +174,7 @@ class Printer:
 
 def render(
     document: CompareDocument,
-    console: Console,
+    console: Terminal,
     *,
     model: ModelAnswer | None = None,
     report_file: str | None = None,
@@ -365,9 +367,9 @@ def _results_table(
     table = printer.table()
     table.add_column("scheduler", max_width=name_width, overflow="fold")
     table.add_column("", no_wrap=True)
-    table.add_column(printer.text(decides.heading), justify="right", no_wrap=True)
+    table.add_column(printer.heading(decides.heading), justify="right", no_wrap=True)
     for column in columns:
-        table.add_column(printer.text(column.heading), justify="right", no_wrap=True)
+        table.add_column(printer.heading(column.heading), justify="right", no_wrap=True)
     for row in rows:
         sign, style = _SIGNS[row.standing]
         table.add_row(
@@ -420,7 +422,7 @@ def _short_title(metric: str) -> str:
     return metric_title(metric).replace("latency ", "").replace("throughput", "data")
 
 
-def render_run(document: RunDocument, console: Console) -> None:
+def render_run(document: RunDocument, console: Terminal) -> None:
     """Prints the result of a single run."""
     printer = Printer(console)
     printer.blank()

@@ -18,6 +18,9 @@ MOST_LINES = 3
 def conditions(document: CompareDocument) -> list[str]:
     """At most `MOST_LINES` sentences, each short enough for a line; empty if the runs were undisturbed."""
     lines = []
+    trouble = None if document.during_runs is None else _trouble(document, document.during_runs)
+    if trouble is not None:
+        lines.append(trouble)
     if document.during_runs is not None and document.during_runs.disturbances:
         lines.append(_disturbed(document, document.during_runs))
     changing = [entry for entry in document.steadiness if entry.state == "changing"]
@@ -53,6 +56,18 @@ def _disturbed(document: CompareDocument, machine: MachinePart) -> str:
         names = " and ".join(f"{unit.name}s" for unit in units)
         without = f"; without their {names} the answer is {'the same' if other.same else 'another'}"
     return f"Disturbed from outside: {runs}{without}."
+
+
+def _trouble(document: CompareDocument, machine: MachinePart) -> str | None:
+    """What the kernel's log told of the disks during the runs; None if nothing."""
+    troubled = [run.events for run in machine.runs if run.events.kernel_messages]
+    if not troubled:
+        return None
+    kinds = dict.fromkeys(message.kind for events in troubled for message in events.kernel_messages)
+    first = troubled[0].kernel_messages[0].text
+    load = "load" if all(unit.slot_ns is not None for unit in units_in_use(document)) else "run"
+    during = count_of(len(troubled), load)
+    return f"The kernel's log tells of trouble with the disk during {during}: {', '.join(kinds)} ({first})."
 
 
 def _unsteady(changing: list[SteadinessPart]) -> str:

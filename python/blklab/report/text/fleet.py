@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from blklab.analysis.class_comparison import ClassComparison, NewDrive
 from blklab.analysis.fleet import FleetAnalysis
 from blklab.analysis.fleet_goal import FleetGoal
@@ -20,6 +18,7 @@ from blklab.quantities.formatting import (
     metric_title,
     ratio_text,
 )
+from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import Printer
 from blklab.spec.drive_classes import DriveClass
 
@@ -34,7 +33,7 @@ _SIGNS: dict[NewDrive, str] = {
 _STANDINGS: dict[FrontStanding, str] = {"front": "is on it", "dominated": "is dominated", "open": "is open"}
 
 
-def render_fleet(found: FleetAnalysis, drive_class: DriveClass, console: Console) -> None:
+def render_fleet(found: FleetAnalysis, drive_class: DriveClass, console: Terminal) -> None:
     """Prints the report: the verdict, what it means for a new drive, then the evidence drive by drive."""
     printer = Printer(console)
     printer.blank()

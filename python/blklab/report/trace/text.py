@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from blklab.report.documents.comparison import RunDocument
+from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import Printer, render_run
 from blklab.report.trace.document import ExplainDocument
 from blklab.report.trace.wording import (
@@ -17,7 +16,7 @@ from blklab.report.trace.wording import (
 )
 
 
-def render_explanation(document: ExplainDocument, console: Console) -> None:
+def render_explanation(document: ExplainDocument, console: Terminal) -> None:
     """Prints the run's values, the table of submitters, and the findings."""
     run = RunDocument(
         target=document.target,

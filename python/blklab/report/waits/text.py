@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-from rich.text import Text
-
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.recordings.waits import Distribution, Holders, TaskWaits, Waits
+from blklab.report.terminal import Terminal, styled
 from blklab.report.waits.document import WhereDocument
 from blklab.report.waits.priorities import priority_text
 
@@ -30,12 +28,12 @@ _MOST_HOLDERS = 3
 _LEAST_SHARE = 0.01
 
 
-def render_where(document: WhereDocument, console: Console, *, most_tasks: int = MOST_TASKS) -> None:
+def render_where(document: WhereDocument, console: Terminal, *, most_tasks: int = MOST_TASKS) -> None:
     """Prints a recording's analysis."""
     waits = document.waits
     shown = [*waits.tasks[:most_tasks], waits.all]
     for line in summary_lines(document):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     if waits.completions_known:
         rows = [wait_cells(task, waits) for task in shown]
         lines = ["", *_table_lines(WAIT_TITLES, rows, 1), *holder_lines(waits, most_tasks)]
@@ -43,16 +41,16 @@ def render_where(document: WhereDocument, console: Console, *, most_tasks: int =
         lines = []
     lines += ["", *_table_lines(PATTERN_TITLES, [pattern_cells(task, waits) for task in shown], 2)]
     for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     hidden = len(waits.tasks) - most_tasks
     if hidden > 0:
-        console.print(f"{hidden} more tasks: --tasks shows more, --json all", markup=False)
+        console.print(f"{hidden} more tasks: --tasks shows more, --json all")
     if document.priorities:
         console.print()
-        console.print(Text("Priorities and weights", style="bold"))
+        console.print(styled(("Priorities and weights", "bold")))
         for finding in document.priorities:
             remedy = f" ({finding.remedy})" if finding.remedy else ""
-            console.print(f"  {finding.text}{remedy}", markup=False, soft_wrap=True)
+            console.print(f"  {finding.text}{remedy}", soft_wrap=True)
 
 
 def summary_lines(document: WhereDocument) -> list[str]:

@@ -18,6 +18,7 @@ from blklab.reanalysis.analysis import AnalysisRequest, FileAnalysis, analyse_fi
 from blklab.reanalysis.design import DesignRequest
 from blklab.reanalysis.readers.protocol import ReaderOptions
 from blklab.shipped import shipped_folder
+from blklab.spec.mistakes import first_mistake
 from blklab.studies.published.claims import Claim, ClaimReading, read_claim
 
 if sys.version_info >= (3, 11):
@@ -138,9 +139,7 @@ def load_published_study(name: str) -> tuple[PublishedStudy, Path]:
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"studies/{name}/{CLAIMS_FILE}: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise SpecError(f"studies/{name}/{CLAIMS_FILE}: {place}: {first['msg']}") from error
+        raise SpecError(f"studies/{name}/{CLAIMS_FILE}: {first_mistake(error)}") from error
 
 
 def read_published_study(name: str) -> StudyReading:

@@ -21,6 +21,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from blklab.errors import DataError, SpecError
+from blklab.spec.mistakes import first_mistake
 from blklab.spec.workloads import Workload, parse_workload
 from blklab.studies.published.study import (
     PUBLISHED,
@@ -110,8 +111,7 @@ class StudyFolder:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SpecError(f"{path}: {error}") from error
         except ValidationError as error:
-            first = error.errors()[0]
-            raise SpecError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+            raise SpecError(f"{path}: {first_mistake(error)}") from error
 
     def workload(self, file: str, *, name: str | None = None, **values: str | int) -> Workload:
         """A job file of the folder, with placeholders such as ``$size`` replaced by the given values.

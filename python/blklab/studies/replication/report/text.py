@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from blklab.quantities.formatting import count_of
+from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import Printer
 from blklab.studies.replication.report.finding import STATEMENT_SIGNS, StudyFinding, ValueRow
 
 _STYLES = {"holds": "bold green", "fails": "bold red", "undecided": "bold yellow"}
 
 
-def render_study(finding: StudyFinding, console: Console) -> None:
+def render_study(finding: StudyFinding, console: Terminal) -> None:
     """Prints statements, our values beside the published ones, and remarks."""
     printer = Printer(console)
     printer.blank()

@@ -1,0 +1,19 @@
+"""Numbers on the command line: the one type of options that take a fraction."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+
+class RealRange(click.FloatRange):
+    """A real number within bounds. ``nan`` and ``inf`` are no numbers: nan passes every bound of click."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; any other text is a usage error."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number

@@ -1,0 +1,73 @@
+"""A run's own directory in memory, where nobody else can rename: fio works in it, and has its data below."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from blklab.linux.directories.held_directory import HeldDirectory
+    from blklab.linux.journal.journal import Journal
+
+_PARENTS = (Path("/run"), Path("/tmp"))  # noqa: S108 - our directory in it is new, with mode 700
+PASSABLE = 0o711
+"""Mode of directories that other users may pass through: a command may start programs for them."""
+
+
+class RunFolder:
+    """The directory ``/run/blklab-RUN``; the journal removes it."""
+
+    def __init__(self, run_id: str, journal: Journal | None) -> None:
+        """Changes nothing.
+
+        Args:
+            run_id: Names it.
+            journal: Records it; None for a dry run.
+        """
+        parent = next(folder for folder in _PARENTS if folder.is_dir())
+        self.path: Path = parent / f"blklab-{run_id}"
+        self._journal = journal
+        self._held: HeldDirectory | None = None
+
+    def ready(self) -> Path:
+        """Its path; makes it on the first call.
+
+        Raises:
+            RequirementError: if something has its name already.
+        """
+        if self._journal is None:
+            raise RuntimeError("a dry run makes no directory")
+        if self._held is None:
+            self._held = self._journal.hold_directory(self.path)
+        return self.path
+
+    def let_others_pass(self) -> None:
+        """Lets other users pass through it."""
+        self._made.chmod(PASSABLE)
+
+    def mount(self, directory: HeldDirectory, name: str) -> Path:
+        """Mounts a directory below it, where nobody else can rename; the journal unmounts it.
+
+        Args:
+            directory: One of blklab's own.
+            name: Of the mount point.
+
+        Returns:
+            The mount point.
+
+        Raises:
+            RequirementError: if the kernel refuses.
+        """
+        point = self.ready() / name
+        point.mkdir(mode=0o700)
+        if self._journal is not None:
+            self._journal.own_mount(point)
+        directory.bind_to(point)
+        return point
+
+    @property
+    def _made(self) -> HeldDirectory:
+        self.ready()
+        if self._held is None:
+            raise RuntimeError("it has been made")
+        return self._held

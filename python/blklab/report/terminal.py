@@ -1,0 +1,51 @@
+r"""The terminal that all output for people goes to; text from elsewhere cannot steer it.
+
+A string is one line, shown as it is: rich's markup and emoji codes mean nothing, and line breaks and control
+characters become visible escapes (``\x1b``). Whatever else reaches the terminal loses its control characters
+too. `styled` adds colours, and a text of several lines goes through `Terminal.lines`. So code that prints a
+name needs no care; tests/architecture/test_output.py makes sure that nothing prints around this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from blklab.quantities.visible import visible, visible_lines
+
+
+def styled(*parts: str | tuple[str, str]) -> Text:
+    """One line of parts, each plain or with a style: ``styled(("error: ", "bold red"), message)``."""
+    text = Text()
+    for part in parts:
+        content, style = (part, "") if isinstance(part, str) else part
+        text.append(visible(content), style=style or None)
+    return text
+
+
+class Terminal(Console):
+    """rich's console for text from elsewhere. Arguments are rich's."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**{"highlight": False} | arguments | {"markup": False, "emoji": False})
+
+    def render_str(self, text: str, **arguments: Any) -> Text:
+        """A string as one line, in tables as well."""
+        return super().render_str(visible(text), **arguments | {"markup": False, "emoji": False})
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The last filter, for `Text` that was made elsewhere; rich's own controls pass, line feeds too."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(visible_lines(segment.text), segment.style)
+
+    def lines(self, text: str) -> None:
+        """Prints a text of several lines, which are not wrapped."""
+        for line in text.split("\n"):
+            self.print(Text(visible_lines(line)), soft_wrap=True)
