@@ -56,7 +56,9 @@ def _kernel_starts(image: Path, processor: str) -> bool:
         *("-no-reboot", "-serial", "stdio", "-kernel", str(image / accelerator.kernel)),
         *("-append", "console=ttyS0 earlyprintk=ttyS0 panic=-1"),
     ]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     try:
         output, _ = process.communicate(timeout=_PROBE_SECONDS)
     except subprocess.TimeoutExpired:

@@ -24,7 +24,19 @@ PLUGGED_LATER = f"nvme,id={NVME},serial={NVME},drive={NVME}-file,max_ioqpairs=2,
 
 def hardware_arguments(folder: Path) -> list[str]:
     """All hardware but the processor and the root's disk; files of disks are in ``folder``."""
-    arguments = ["-machine", "q35", "-smp", "2", "-m", MEMORY, "-vga", "none", "-display", "none", "-nodefaults"]
+    arguments = [
+        "-machine",
+        "q35",
+        "-smp",
+        "2",
+        "-m",
+        MEMORY,
+        "-vga",
+        "none",
+        "-display",
+        "none",
+        "-nodefaults",
+    ]
     for name in DISKS:
         path = folder / f"{name}.img"
         arguments += ["-drive", f"file={path},format=raw,if=none,id={name}-file,cache=unsafe,discard=unmap"]

@@ -34,4 +34,6 @@ def read_settings(machine: Machine) -> list[str]:
 
 def differences(before: list[str], after: list[str]) -> str:
     """What is not as before, empty if all is."""
-    return "\n".join(line for line in difflib.unified_diff(before, after, "before", "after", lineterm="", n=0))
+    return "\n".join(
+        line for line in difflib.unified_diff(before, after, "before", "after", lineterm="", n=0)
+    )

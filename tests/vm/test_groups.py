@@ -47,16 +47,16 @@ def test_io_cost_gives_shares_by_weight(machine: Machine, slow_disk: str) -> Non
     """With writeback throttling in force before, which the kernel turns off meanwhile."""
     load = put_file(machine, "/root/three.fio", three_jobs(20))
     weights = " ".join(f"--cgroup {name}:io.weight={weight}" for name, weight in WEIGHTS.items())
-    model = f"rbps=1000000000 rseqiops={IOPS} rrandiops={IOPS} wbps=1000000000 wseqiops={IOPS} wrandiops={IOPS}"
+    model = (
+        f"rbps=1000000000 rseqiops={IOPS} rrandiops={IOPS} wbps=1000000000 wseqiops={IOPS} wrandiops={IOPS}"
+    )
     root = f"--cgroup '/:io.cost.model=ctrl=user model=linear {model}' --cgroup '/:io.cost.qos=enable=1 ctrl=user min=100 max=100'"
     assert_by_weight(document(machine, f"run {slow_disk} {load} --scheduler none {root} {weights}"))
 
 
 def test_io_cost_is_compared_with_none_at_all(machine: Machine, slow_disk: str) -> None:
     load = put_file(machine, "/root/read.fio", READ)
-    result = document(
-        machine, f"compare {slow_disk} -w {load} -s none,none:/io.cost.qos.enable=1 --blocks 2"
-    )
+    result = document(machine, f"compare {slow_disk} -w {load} -s none,none:/io.cost.qos.enable=1 --blocks 2")
     assert result["state"] == "complete"
     assert not result["failed_runs"]
     assert len({row["scheduler"] for row in result["results"]}) == 2

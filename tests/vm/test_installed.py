@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from vm.machine import Machine
@@ -12,5 +10,8 @@ pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 
 
 def test_the_package_is_complete(machine: Machine) -> None:
-    assert machine.run("dpkg --verify blklab; dpkg-query --show --showformat='${db:Status-Status}' blklab").text == "installed"
+    assert (
+        machine.run("dpkg --verify blklab; dpkg-query --show --showformat='${db:Status-Status}' blklab").text
+        == "installed"
+    )
     assert machine.run("blklab --version").text.startswith("blklab, version ")

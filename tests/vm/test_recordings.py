@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from vm.commands import document, put_file
+from vm.commands import document
 from vm.machine import Machine
 
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
@@ -37,9 +37,13 @@ def test_bpf_is_taken_by_default(machine: Machine, disk: str) -> None:
 
 
 def test_top_shows_who_uses_a_disk(machine: Machine, disk: str) -> None:
-    machine.run(f"systemd-run --quiet --unit reader {LOAD.format(disk)} --time_based --runtime=600s --number_ios=0")
+    machine.run(
+        f"systemd-run --quiet --unit reader {LOAD.format(disk)} --time_based --runtime=600s --number_ios=0"
+    )
     try:
-        shown = machine.run(f"blklab top {disk} --batch --samples 2 --json /root/top.json; cat /root/top.json").text
+        shown = machine.run(
+            f"blklab top {disk} --batch --samples 2 --json /root/top.json; cat /root/top.json"
+        ).text
     finally:
         machine.run("systemctl stop reader")
     lines = [json.loads(line) for line in shown.splitlines() if line.startswith("{")]
@@ -48,7 +52,9 @@ def test_top_shows_who_uses_a_disk(machine: Machine, disk: str) -> None:
 
 
 def test_top_shows_tasks_without_a_disk(machine: Machine, disk: str) -> None:
-    machine.run(f"systemd-run --quiet --unit reader {LOAD.format(disk)} --time_based --runtime=600s --number_ios=0")
+    machine.run(
+        f"systemd-run --quiet --unit reader {LOAD.format(disk)} --time_based --runtime=600s --number_ios=0"
+    )
     try:
         shown = machine.run("blklab top --batch --samples 2").text
     finally:
