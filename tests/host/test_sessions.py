@@ -309,6 +309,13 @@ def test_a_dry_run_of_a_loop_device_creates_none(disk_folder: Path) -> None:
     assert list(disk_folder.iterdir()) == []
 
 
+def test_a_loop_device_over_memory_says_that_it_is_no_disk() -> None:
+    with opened("loop:8m,dir=/dev/shm", dry_run=True) as session:
+        assert "in memory: no disk is measured" in session.target.summary
+    with pytest.raises(RefusedError, match="device nodes"), opened("loop:8m,dir=/dev"):
+        pass
+
+
 def test_a_dry_run_needs_no_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("blklab.backends.host.first_free_index", lambda: 4000)
     readers = work("[reader]\nrw=randread\ndirect=1\nsize=8m\ntime_based\nruntime=1s\n")

@@ -298,6 +298,19 @@ def test_a_loop_device_is_ours_by_its_file_and_not_by_its_path(
 
 
 @pytest.mark.root
+def test_kernels_before_5_8_attach_in_two_steps(
+    needs_loop: None, state: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "_LOOP_CONFIGURE", 0x4C7F)
+    with Journal.create("run-1", "a test") as journal:
+        (scratch / "image").write_bytes(bytes(8 << 20))
+        disk = loop.create(journal, scratch / "image")
+        assert disk.size_bytes == 8 << 20
+        assert (disk.sys_path / "loop" / "dio").read_text() == "1\n"
+    assert own_loops(scratch) == []
+
+
+@pytest.mark.root
 def test_a_loop_device_of_an_older_journal_over_another_path_is_named(
     needs_loop: None, state: Path, scratch: Path
 ) -> None:

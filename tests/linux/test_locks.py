@@ -104,13 +104,19 @@ def test_another_users_folders_are_neither_used_nor_in_the_way(
     monkeypatch.setattr(state_folders, "_DEFAULT_LOCKS", locks)
     monkeypatch.setattr(state_folders, "_FORMER_LOCKS", former)
     elsewhere.mkdir()
-    for make in (former.mkdir, lambda: former.symlink_to(elsewhere)):
-        make()
+    for is_link in (False, True):
+        if is_link:
+            former.symlink_to(elsewhere)
+        else:
+            former.mkdir()
         os.chown(former, 4242, 4242, follow_symlinks=False)
         with disk_locks([_disk(1)]):
             assert (locks / "8:1.lock").exists()
         assert list(elsewhere.iterdir()) == []
-        former.unlink() if former.is_symlink() else former.rmdir()
+        if is_link:
+            former.unlink()
+        else:
+            former.rmdir()
     former.mkdir()
     with disk_locks([_disk(1)]):
         assert (former / "8:1.lock").exists(), "an older blklab must see that the disk is in use"
