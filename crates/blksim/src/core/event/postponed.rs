@@ -7,7 +7,9 @@
 
 use std::collections::VecDeque;
 
-use super::{CLASS_BITS, Class, Event, NONE, key_of, unpack};
+use super::{
+    CLASS_BITS, Class, END_OF_TIME_NS, Event, NONE, SEQUENCE_BITS, SUBJECT_BITS, key_of, unpack,
+};
 
 const NR_CLASSES: usize = 1 << CLASS_BITS;
 
@@ -58,16 +60,43 @@ impl Batch {
         Some((first.wrapping_add(self.shift), last.wrapping_add(self.shift).wrapping_add(nr - 1)))
     }
 
-    /// Moves all to a later time and to later numbers, behind those that are there already.
-    fn follow(&mut self, earlier: &mut Self, time_ns: u64, further: u64) {
-        self.time_ns = time_ns;
-        self.shift = self.shift.wrapping_add(further);
-        while let Some((first, nr)) = earlier.runs.pop_back() {
-            let stored = first.wrapping_add(earlier.shift).wrapping_sub(self.shift);
-            self.runs.push_front((stored, nr));
+    /// Takes out those with numbers before `bound`.
+    fn split_before(&mut self, bound: u64) -> Self {
+        let mut before = Self { shift: self.shift, time_ns: self.time_ns, ..Self::default() };
+        let mut nr_before = 0;
+        while let Some(&(first, nr)) = self.runs.front() {
+            let left = bound.saturating_sub(first.wrapping_add(self.shift)).min(nr);
+            if left == 0 {
+                break;
+            }
+            nr_before += left as usize;
+            before.runs.push_back((first, left));
+            self.runs.pop_front();
+            if left < nr {
+                self.runs.push_front((first.wrapping_add(left), nr - left));
+            }
         }
-        while let Some(subject) = earlier.subjects.pop_back() {
-            self.subjects.push_front(subject);
+        let rest = self.subjects.split_off(nr_before);
+        before.subjects = std::mem::replace(&mut self.subjects, rest);
+        before
+    }
+
+    /// Adds another, whose numbers are later.
+    fn append(&mut self, mut other: Self) {
+        if self.subjects.len() < other.subjects.len() {
+            while let Some((first, nr)) = self.runs.pop_back() {
+                let stored = first.wrapping_add(self.shift).wrapping_sub(other.shift);
+                other.runs.push_front((stored, nr));
+            }
+            while let Some(subject) = self.subjects.pop_back() {
+                other.subjects.push_front(subject);
+            }
+            *self = other;
+        } else {
+            let shift = other.shift.wrapping_sub(self.shift);
+            let runs = other.runs.into_iter();
+            self.runs.extend(runs.map(|(first, nr)| (first.wrapping_add(shift), nr)));
+            self.subjects.append(&mut other.subjects);
         }
     }
 }
@@ -183,9 +212,9 @@ impl Postponed {
         self.find_first();
     }
 
-    /// If all further events of the moment and class of one wait for processors that are busy too, nothing
-    /// happens between them: moves them all. Their order stays, and they go behind all that were entered
-    /// before.
+    /// Moves the events that are next, at the moment and of the class of one, as long as they wait for busy
+    /// processors too: nothing happens between them. Their order stays, and they go behind all that were
+    /// entered before.
     fn postpone_others(
         &mut self,
         event: Event,
@@ -193,34 +222,49 @@ impl Postponed {
         sequence: &mut u64,
         other: u128,
     ) {
-        let moment = Some((event.time_ns, event.class));
-        if moment_of(other) == moment {
-            return;
-        }
-        let of_class = |&&number: &&usize| class_of(number) == event.class;
-        let due_now = |number: &usize| self.lanes[*number].due.time_ns == event.time_ns;
+        let Event { time_ns, class, .. } = event;
+        // The first that does not wait, or comes with others of which some may not.
+        let mut bound =
+            if moment_of(other) == Some((time_ns, class)) { sequence_of(other) } else { u64::MAX };
         let (mut first, mut last) = (u64::MAX, 0);
-        for &number in self.waiting.iter().filter(of_class).filter(|number| due_now(number)) {
+        for &number in &self.waiting {
             let lane = &self.lanes[number];
-            let Some(ends) = lane.due.ends() else { continue };
-            if lane.mixed || free_ns(number / NR_CLASSES) <= event.time_ns {
-                return;
+            let Some(ends) = lane.due.ends().filter(|_| lane.due.time_ns == time_ns) else {
+                continue;
+            };
+            if class_of(number) != class {
+                continue;
             }
-            (first, last) = (first.min(ends.0), last.max(ends.1));
+            if lane.mixed || free_ns(number / NR_CLASSES) <= time_ns {
+                bound = bound.min(ends.0);
+            } else {
+                (first, last) = (first.min(ends.0), last.max(ends.1));
+            }
         }
+        let last = last.min(bound.saturating_sub(1));
         if first > last || last - first > WIDEST {
             return;
         }
         for &number in &self.waiting {
             let lane = &mut self.lanes[number];
-            if class_of(number) != event.class || lane.due.time_ns != event.time_ns {
+            let until_ns = free_ns(number / NR_CLASSES).min(END_OF_TIME_NS);
+            if class_of(number) != class || lane.due.time_ns != time_ns || until_ns <= time_ns {
                 continue;
             }
-            let until_ns = free_ns(number / NR_CLASSES).min(super::END_OF_TIME_NS);
-            self.nr_spared += lane.due.subjects.len() as u64;
-            let mut earlier = std::mem::take(&mut lane.next);
-            debug_assert!(earlier.is_empty() || earlier.time_ns == until_ns, "one free moment");
-            lane.due.follow(&mut earlier, until_ns, *sequence - first);
+            let mut moved = lane.due.split_before(bound);
+            if moved.is_empty() {
+                continue;
+            }
+            self.nr_spared += moved.subjects.len() as u64;
+            moved.time_ns = until_ns;
+            moved.shift = moved.shift.wrapping_add(*sequence - first);
+            if lane.next.is_empty() {
+                lane.next = moved;
+            } else {
+                debug_assert_eq!(lane.next.time_ns, until_ns, "one free moment");
+                lane.next.append(moved);
+            }
+            lane.settle();
         }
         *sequence += last - first + 1;
     }
@@ -259,6 +303,10 @@ fn lane_of(processor: usize, class: Class) -> usize {
 
 fn class_of(lane: usize) -> Class {
     Class::from_bits((lane % NR_CLASSES) as u8)
+}
+
+fn sequence_of(key: u128) -> u64 {
+    (key >> SUBJECT_BITS) as u64 & ((1 << SEQUENCE_BITS) - 1)
 }
 
 fn moment_of(key: u128) -> Option<(u64, Class)> {
