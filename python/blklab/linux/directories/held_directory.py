@@ -74,8 +74,7 @@ class HeldDirectory:
             path: Its path; only the last component is used, but for messages.
 
         Raises:
-            RefusedError: if it was replaced at once.
-            RequirementError: if its file system gives it to another user.
+            RefusedError: if it was replaced at once, or its file system gives it to another user.
             OSError: if it cannot be made.
         """
         os.mkdir(path.name, 0o700, dir_fd=parent)
