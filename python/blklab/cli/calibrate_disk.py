@@ -80,7 +80,6 @@ def calibrate_disk(request: DiskRequest) -> None:
             console.print(*lines, sep="\n", soft_wrap=True)
         return
     require_writable(request.profile, request.json_file)
-    profile.parent.mkdir(parents=True, exist_ok=True)
     with _Display(quiet=request.quiet) as display:
         with opened_ground(
             target, seed=request.seed, machine=machine, file_bytes=request.file_bytes
