@@ -50,6 +50,8 @@ from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.load.numa import numa_warnings
 from blklab.linux.load.replay import check_replay
+from blklab.linux.machine.advice.encryption import hiding_mappings
+from blklab.linux.machine.advice.group_weights import OF_BFQ, OF_COST
 from blklab.linux.machine.kernel_log import why_unreadable
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
@@ -71,6 +73,7 @@ from blklab.records.locations import run_files_folder
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
 from blklab.spec.changes import GroupChange, PriorityChange, SchedulerChange
+from blklab.spec.group_settings import cost_is_enabled
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
@@ -614,15 +617,35 @@ class HostSession:
         ]
         if has_weights and ignoring:
             warnings.append(f"control group weights have no effect under {', '.join(ignoring)}")
+        of_cost = OF_COST in attributes and OF_BFQ not in attributes
+        uncosted = [
+            choice.label
+            for choice in choices
+            if choice.name == "bfq" and not cost_is_enabled(choice.groups_over(self._options.cgroups))
+        ]
+        if of_cost and uncosted:
+            warnings.append(
+                f"{OF_COST} is io.cost's and has no effect under {', '.join(uncosted)} without io.cost; "
+                f"bfq's is {OF_BFQ}"
+            )
+        asks_for_shares = has_weights
         for workload in workloads:
             if workload.tool and self._hdparm_test(workload) is None:
                 reason = "is not installed" if self._hdparm is None else "tests devices, not files"
                 warnings.append(f"{workload.name}: hdparm {reason}; fio jobs emulate {workload.tool} instead")
             has_priorities = any(job.prioclass is not None or job.prio is not None for job in workload.jobs)
             has_priorities |= any(isinstance(change, PriorityChange) for change in self._options.changes)
+            asks_for_shares |= has_priorities
             ignoring = [choice.label for choice in choices if ignores_priorities(choice.name)]
             if has_priorities and ignoring:
                 warnings.append(f"{workload.name}: I/O priorities have no effect under {', '.join(ignoring)}")
+        stack = self._target.details.get("stack", "")
+        hiding = [name for name in hiding_mappings(self._disks) if f"(encrypted {name})" in stack]
+        if asks_for_shares and hiding:
+            warnings.append(
+                f"writes through {', '.join(hiding)} come from dm-crypt's threads: weights and I/O "
+                "priorities do not apply to them (cryptsetup refresh --perf-no_write_workqueue)"
+            )
         return warnings
 
 
