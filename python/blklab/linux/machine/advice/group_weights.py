@@ -1,8 +1,8 @@
 """Weights of control groups on disks where nothing honours them.
 
-``io.bfq.weight`` is bfq's (block/bfq-cgroup.c), ``io.weight`` io.cost's (block/blk-iocost.c), under any scheduler.
-Neither honours the other's, and mq-deadline, kyber and none have no weights. The kernel takes all of them
-without a word. systemd's ``IOWeight=`` writes both.
+``io.bfq.weight`` is bfq's (block/bfq-cgroup.c), ``io.weight`` io.cost's under any scheduler
+(block/blk-iocost.c). Neither honours the other's, and mq-deadline, kyber and none have no weights. The kernel
+takes all of them without a word. systemd's ``IOWeight=`` writes both.
 """
 
 from __future__ import annotations
