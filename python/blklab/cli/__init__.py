@@ -12,7 +12,8 @@ import click
 
 import blklab
 from blklab.cli import output
-from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpaceError
+from blklab.cli.address_space import require_address_space
+from blklab.errors import BlklabError, ExitCode, InterruptedRunError, RequirementError, SpaceError
 from blklab.linux.processes.signals import signals_as_exceptions
 
 _COMMANDS = {
@@ -79,6 +80,7 @@ class _LazyGroup(click.Group):
         del ctx
         if cmd_name not in _COMMANDS:
             return None
+        require_address_space(cmd_name)
         command: click.Command = import_module(f"blklab.cli.{cmd_name}").command
         return command
 
@@ -131,6 +133,8 @@ def run(arguments: list[str] | None = None) -> int:
         return ExitCode.OK
     except (BlklabError, InterruptedRunError, click.ClickException) as error:
         return _report(error)
+    except MemoryError:
+        return _report(RequirementError("out of memory", hint="see `ulimit -v` and `free -m`"))
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _FULL:
             with contextlib.suppress(OSError):
