@@ -15,7 +15,6 @@ from blklab.backends.group_choices import (
     CHANGES_GROUPS,
     change_groups,
     check_group_choices,
-    skewing_shares,
 )
 from blklab.backends.host_changes import (
     HostChanges,
