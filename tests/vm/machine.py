@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import subprocess
@@ -10,15 +9,12 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from vm.accelerator import PROGRAM, Accelerator
 from vm.hardware import (
     DISK_BYTES,
     DISKS,
-    NVME,
     PLUGGED_LATER,
-    ZONED_NVME,
     hardware_arguments,
     network_arguments,
     root_arguments,
@@ -147,8 +143,12 @@ class Machine:
             timeout=2 * PATIENCE_SECONDS,
             check=False,
         )
-        output = Output(done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"), done.returncode)
-        assert not check or output.code == 0, f"{command}\nended with {output.code}\n{output.text}\n{output.errors}"
+        output = Output(
+            done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"), done.returncode
+        )
+        assert not check or output.code == 0, (
+            f"{command}\nended with {output.code}\n{output.text}\n{output.errors}"
+        )
         return output
 
     def begin(self, command: str) -> subprocess.Popen[str]:
@@ -226,7 +226,9 @@ class Machine:
     def plug_in_nvme(self) -> None:
         """Adds the NVMe disk, which a thawed machine lacks."""
         self.monitor.type(f"device_add {PLUGGED_LATER}")
-        self.run("until lsblk --noheadings --output SERIAL | grep -qx nvme0; do sleep 0.2; done; udevadm settle")
+        self.run(
+            "until lsblk --noheadings --output SERIAL | grep -qx nvme0; do sleep 0.2; done; udevadm settle"
+        )
 
     def slow_down(self, disk: str, *, iops: int) -> None:
         """Lets a disk do so many I/Os a second; 0 lifts the limit."""
