@@ -76,6 +76,8 @@ struct task_struct { int pid; int tgid; char comm[16]; } CORE;
 
 #define REQ_OP_MASK 0xff
 #define REQ_OP_FLUSH 2
+#define REQ_OP_DRV_IN 34
+#define REQ_OP_DRV_OUT 35
 #define REQ_FUA (1u << 17)
 #define REQ_PREFLUSH (1u << 18)
 #define BLK_STS_AGAIN 12
@@ -520,10 +522,13 @@ int rq_complete(u64 *ctx)
 	struct request *request = (struct request *)ctx[0];
 	struct bio *bio = request->bio;
 	struct walk walk = {};
+	u32 op;
 
 	if (!bio || !recorded(request->q->disk))
 		return 0;
-	if ((request->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH)
+	op = request->cmd_flags & REQ_OP_MASK;
+	/* Commands to the device have bios too, which nobody queues. */
+	if (op == REQ_OP_FLUSH || op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT)
 		return 0;
 	/* A blk_status_t; before Linux 5.17 a negative error number. */
 	walk.error = (u8)ctx[1];

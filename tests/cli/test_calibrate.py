@@ -67,3 +67,27 @@ def test_a_model_is_calibrated(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     jsonschema.validate(found, schema_of(*DOCUMENTS["calibrate-1.json"]))
     assert load_profile(str(profile)).kind == "virtual"
     assert not measurements_path(profile).exists()
+
+
+@pytest.mark.parametrize("there", ["nothing", "a dangling link", "a file"])
+def test_a_profile_without_a_folder_is_refused_before_anything_is_measured(
+    there: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    if there == "a dangling link":
+        folder.symlink_to(tmp_path / "none-such" / "deep")
+    elif there == "a file":
+        folder.touch()
+    arguments = ["calibrate", "sim:fixed", "--budget", "1ms", "--profile", str(folder / "a.toml")]
+    assert run(arguments) == ExitCode.USAGE
+    assert f"there is no directory {folder}" in capsys.readouterr().err
+    assert not (tmp_path / "none-such").exists()
+
+
+def test_a_folder_for_cost_tables_that_cannot_be_made(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "blklab").symlink_to(tmp_path / "none-such")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert run(["calibrate", "--processor"]) == ExitCode.REQUIREMENT
+    assert f"{tmp_path / 'blklab'}: cannot be created" in capsys.readouterr().err

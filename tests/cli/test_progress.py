@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blklab.cli import progress_line
-from blklab.cli.progress import ProgressDisplay, open_questions
+from blklab.cli.progress import ProgressDisplay, _time_left, open_questions
 from blklab.execution.blocks import Progress
 from blklab.execution.racing import OpenQuestion
 from blklab.quantities.sample_units import SampleUnit
@@ -66,3 +66,10 @@ def test_open_questions_of_slots_are_told_in_rounds_and_time() -> None:
         "reads (none, kyber; about 300 more rounds (3 min of load)), "
         "writes (none, bfq; about 3 more blocks), mixed (a, b)"
     )
+
+
+def test_a_budget_that_is_used_up_is_said_in_words() -> None:
+    used_up = _time_left(Progress(0, None, 0, 0, "reads under none"))
+    assert used_up == ", the budget is used up: this block is the last"
+    assert _time_left(Progress(0, None, 0, None, "reads under none")) == ""
+    assert _time_left(Progress(0, None, 0, 5_000_000_000, "reads under none")) == ", 5.00 s left"

@@ -14,6 +14,8 @@ import pytest
 from blklab.cli import run
 from blklab.errors import ExitCode
 from blklab.linux.disks.disk import Disk
+from blklab.linux.journal.recovery import recover
+from blklab.linux.machine import doctor
 from real_devices import LoopMaker, changed, queue_of, tool
 
 pytestmark = pytest.mark.root
@@ -48,7 +50,43 @@ def test_nothing_to_do(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing to restore" in capsys.readouterr().out
     assert run(["restore", "--json", "-"]) == ExitCode.OK
     document = json.loads(capsys.readouterr().out)
-    assert document == {"schema": "blklab.restore/1", "dry_run": False, "journals": [], "recordings": []}
+    assert document == {
+        "schema": "blklab.restore/1",
+        "dry_run": False,
+        "journals": [],
+        "recordings": [],
+        "last_recovery": None,
+    }
+
+
+def test_what_the_last_start_has_restored_is_said(
+    disk: Disk, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _kill(disk)
+    assert doctor.killed_runs().state == "lacking"
+    assert [report.run_id for report in recover(state)] == ["killed"]  # as every comparison does
+    assert doctor.killed_runs().state == "ok"
+    assert run(["restore"]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert "nothing to restore" in shown
+    assert "run killed of 2" in shown
+    assert f"{disk.name}: scheduler = mq-deadline" in shown
+    run(["restore", "--json", "-"])
+    (noted,) = json.loads(capsys.readouterr().out)["last_recovery"]["runs"]
+    assert noted["run_id"] == "killed"
+
+
+def test_doctor_and_restore_agree_on_a_journal_that_has_nothing_left_to_undo(
+    disk: Disk, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after a power cut: the queue is as new, and the journal is still there."""
+    _kill(disk)
+    (disk.sys_path / "queue" / "scheduler").write_text("mq-deadline")
+    finding = doctor.killed_runs()
+    assert (finding.state, finding.remedy) == ("ok", None)
+    assert "killed was killed" in finding.text
+    assert run(["restore"]) == ExitCode.OK
+    assert "every setting already had its former value" in capsys.readouterr().out
 
 
 def test_settings_come_back(disk: Disk, state: Path, capsys: pytest.CaptureFixture[str]) -> None:

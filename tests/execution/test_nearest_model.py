@@ -19,6 +19,10 @@ JOB = (
 )
 
 
+def _unheard(line: str) -> None:
+    del line
+
+
 def _record(
     folder: Path, labels: list[str], *, backend: str = "host", rotational: bool = False
 ) -> ExperimentRecord:
@@ -35,7 +39,7 @@ def test_it_asks_the_same_question_and_keeps_no_run(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("BLKLAB_STORE", str(tmp_path / "runs.sqlite"))
     record = _record(tmp_path, ["none", "bfq:slice_idle=0"])
     before = record.model_dump_json()
-    answer = answer_of_nearest_model(record)
+    answer = answer_of_nearest_model(record, _unheard)
     assert answer is not None
     assert answer.document.target == "sim:ssd-sata"
     assert [choice["label"] for choice in answer.document.schedulers] == ["none", "bfq:slice_idle=0"]
@@ -49,16 +53,39 @@ def test_it_asks_the_same_question_and_keeps_no_run(tmp_path: Path, monkeypatch:
 
 
 def test_no_answer_beside_a_modelled_disk_nor_where_the_simulator_lacks_something(tmp_path: Path) -> None:
-    assert answer_of_nearest_model(_record(tmp_path, ["none", "bfq"], backend="sim")) is None
+    assert answer_of_nearest_model(_record(tmp_path, ["none", "bfq"], backend="sim"), _unheard) is None
     record = _record(tmp_path, ["none", "bfq"])
     own = record.spec.schedulers[0].model_copy(update={"name": "of-my-own", "label": "of-my-own"})
     spec = record.spec.with_schedulers([own, record.spec.schedulers[1]])
-    assert answer_of_nearest_model(record.model_copy(update={"spec": spec})) is None
+    assert answer_of_nearest_model(record.model_copy(update={"spec": spec}), _unheard) is None
 
 
-def test_an_answer_that_takes_too_long_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_model, "MODEL_TIME_NS", -1)
-    assert answer_of_nearest_model(_record(tmp_path, ["none", "bfq"])) is None
+@pytest.mark.parametrize(
+    ("limit", "value", "reason"),
+    [
+        ("MODEL_TIME_NS", -1, "it takes too long on this machine"),
+        ("MODEL_EVENTS", 20_000, "it takes more than 20,000 simulated events"),
+        ("MODEL_EVENTS_OF_A_RUN", 1000, "a run of it cannot be finished"),
+    ],
+)
+def test_an_answer_that_takes_too_long_is_dropped_and_that_is_said(
+    limit: str, value: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest_model, limit, value)
+    told: list[str] = []
+    assert answer_of_nearest_model(_record(tmp_path, ["none", "bfq"]), told.append) is None
+    assert told[0] == "asking sim:ssd-sata, a model of such a disk, the same question"
+    assert told[1].startswith(f"no answer from sim:ssd-sata: {reason}")
+
+
+def test_a_job_without_a_size_does_not_read_a_whole_modelled_disk(tmp_path: Path) -> None:
+    """On a real disk its test file has a size."""
+    job = tmp_path / "endless.fio"
+    job.write_text("[a]\n")
+    spec = make_spec(["none", "bfq"], [load_workload(str(job))], blocks=1)
+    told: list[str] = []
+    assert answer_of_nearest_model(make_experiment(spec, target=make_target(spec)), told.append) is None
+    assert "job a of endless has neither a size nor a runtime" in told[1]
 
 
 def test_another_model_answers_where_the_nearest_is_undecided(
@@ -74,7 +101,7 @@ def test_another_model_answers_where_the_nearest_is_undecided(
         return ModelAnswer(document, answer.command)
 
     monkeypatch.setattr(nearest_model, "model_answer", undecided_on_rotating_disks)
-    answer = answer_of_nearest_model(_record(tmp_path, ["none", "noop"], rotational=True))
+    answer = answer_of_nearest_model(_record(tmp_path, ["none", "noop"], rotational=True), _unheard)
     assert answer is not None
     assert answer.document.target == "sim:ssd-sata"
     assert answer.undecided_nearest == "sim:hdd-7200"

@@ -117,6 +117,18 @@ def test_a_directory_keeps_its_file_system_and_cold_commands_get_one_of_their_ow
     ext4.assert_untouched()
 
 
+@pytest.mark.parametrize("more", ["cold = true\nspace = '8m'\n", "space = '1m'\n"])
+def test_a_command_that_removes_its_directory_has_failed(ext4: Filesystem, more: str) -> None:
+    gone = command('rmdir "$BLKLAB_DIR"', more)
+    with opened(str(ext4.folder)) as session:
+        session.prepare([gone], print)
+        for _ in range(2):
+            sample = session.run(cell("none", gone))
+        assert sample.status == "failed"
+        assert "is gone" in str(sample.error)
+    ext4.assert_untouched()
+
+
 def test_what_comes_before_each_run_is_not_measured(loop: str) -> None:
     slow = command("test -e new && rm new", "repeat_set_up = 'sleep 0.5; touch new'\nspace = '8m'\n")
     with opened(loop) as session:

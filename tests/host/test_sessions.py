@@ -68,6 +68,17 @@ def test_a_directory_is_tested_and_left_as_it_was(ext4: Filesystem) -> None:
     assert not Path(f"/run/blklab-{RUN_ID}").exists()
 
 
+def test_job_files_are_checked_in_the_run_folder(
+    ext4: Filesystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal removes it after a kill, unlike a temporary directory."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    with opened(str(ext4.folder)) as session:
+        session.check(parse_scheduler_choices("none"), [work(WRITE)])
+        assert Path(f"/run/blklab-{RUN_ID}/job.fio").exists()
+    ext4.assert_untouched()
+
+
 def test_a_file_stands_for_the_directory_it_is_in(ext4: Filesystem) -> None:
     (ext4.folder / "database").write_text("precious")
     with opened(str(ext4.folder / "database")) as session:
@@ -296,6 +307,13 @@ def test_a_dry_run_of_a_loop_device_creates_none(disk_folder: Path) -> None:
     assert "echo kyber > /sys/devices/virtual/block/loop" in text
     assert own_loops(disk_folder) == []
     assert list(disk_folder.iterdir()) == []
+
+
+def test_a_loop_device_over_memory_says_that_it_is_no_disk() -> None:
+    with opened("loop:8m,dir=/dev/shm", dry_run=True) as session:
+        assert "in memory: no disk is measured" in session.target.summary
+    with pytest.raises(RefusedError, match="device nodes"), opened("loop:8m,dir=/dev"):
+        pass
 
 
 def test_a_dry_run_needs_no_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

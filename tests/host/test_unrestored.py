@@ -1,4 +1,4 @@
-"""What cannot be undone is an error beside the result: the verdict is printed, the runs are kept."""
+"""An error of undoing stands beside the result: the verdict is printed, the runs are kept."""
 
 from __future__ import annotations
 

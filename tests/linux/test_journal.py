@@ -14,6 +14,7 @@ import pytest
 from blklab.errors import InterruptedRunError, LockedError, RequirementError, RestoreError
 from blklab.linux.disks import loop
 from blklab.linux.disks.disk import Disk
+from blklab.linux.disks.loop import BackingFile
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.journal.file import decode
 from blklab.linux.journal.journal import Journal
@@ -292,11 +293,11 @@ def test_a_loop_device_that_another_program_removes_is_made_again(
     add = loop._add
     lost: list[int] = []
 
-    def add_and_lose(journal: Journal, image: Path) -> int:
-        number = add(journal, image)
+    def add_and_lose(journal: Journal, backing: BackingFile) -> int:
+        number = add(journal, backing)
         if not lost:
             lost.append(number)
-            remove_loop(number, image)
+            remove_loop(number, backing.path)
         return number
 
     monkeypatch.setattr(loop, "_add", add_and_lose)

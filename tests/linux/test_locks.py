@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from blklab.errors import ExitCode, LockedError, RequirementError
 from blklab.linux.disks.disk import Disk
+from blklab.linux.journal import state as state_folders
 from blklab.linux.journal.locks import disk_locks
 
 _HOLDER = """
@@ -90,3 +92,47 @@ def test_a_lock_folder_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("BLKLAB_LOCK_DIR", "/proc/nowhere")
     with pytest.raises(RequirementError, match="/proc/nowhere"), disk_locks([_disk(1)]):
         pass
+
+
+@pytest.mark.root
+def test_another_users_folders_are_neither_used_nor_in_the_way(
+    needs_root: None, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In /run/lock anybody may make a folder, or a link; root's locks are not there."""
+    locks, former, elsewhere = scratch / "locks", scratch / "former", scratch / "elsewhere"
+    monkeypatch.delenv("BLKLAB_LOCK_DIR", raising=False)
+    monkeypatch.setattr(state_folders, "_DEFAULT_LOCKS", locks)
+    monkeypatch.setattr(state_folders, "_FORMER_LOCKS", former)
+    elsewhere.mkdir()
+    for is_link in (False, True):
+        if is_link:
+            former.symlink_to(elsewhere)
+        else:
+            former.mkdir()
+        os.chown(former, 4242, 4242, follow_symlinks=False)
+        with disk_locks([_disk(1)]):
+            assert (locks / "8:1.lock").exists()
+        assert list(elsewhere.iterdir()) == []
+        if is_link:
+            former.unlink()
+        else:
+            former.rmdir()
+    former.mkdir()
+    with disk_locks([_disk(1)]):
+        assert (former / "8:1.lock").exists(), "an older blklab must see that the disk is in use"
+    os.chown(locks, 4242, 4242)
+    with pytest.raises(RequirementError, match="other users"), disk_locks([_disk(1)]):
+        pass
+
+
+@pytest.mark.root
+def test_a_link_of_another_user_to_the_lock_folder_is_not_followed(
+    needs_root: None, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (scratch / "precious").mkdir()
+    (scratch / "locks").symlink_to(scratch / "precious")
+    os.chown(scratch / "locks", 4242, 4242, follow_symlinks=False)
+    monkeypatch.setenv("BLKLAB_LOCK_DIR", str(scratch / "locks"))
+    with pytest.raises(RequirementError, match="belongs to user 4242"), disk_locks([_disk(1)]):
+        pass
+    assert list((scratch / "precious").iterdir()) == []

@@ -221,3 +221,48 @@ def test_run_ids_sort_by_time_and_differ() -> None:
     names = {new_run_id(now) for _ in range(50)}
     assert len(names) > 45
     assert all(name.startswith("20261121-0231-") for name in names)
+
+
+_DYING = """
+import sys
+from blklab.records.store import Store
+from blklab.testing.experiments import make_experiment, make_spec
+
+record = make_experiment(make_spec(blocks=3)).model_copy(update={"run_id": sys.argv[2], "state": "running"})
+with Store.opened(sys.argv[1]) as store:
+    store.begin(record)
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by procfs")
+def test_a_run_whose_process_is_dead_is_interrupted(store: Store, url: str) -> None:
+    run_id = "20260102-0304-dead"
+    command = [sys.executable, "-c", _DYING, url, run_id]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        assert store.load(run_id).state == "running"
+        assert store.is_under_way(run_id)
+        process.kill()
+    assert store.load(run_id).state == "interrupted"
+    assert [summary.state for summary in store.list_runs() if summary.run_id == run_id] == ["interrupted"]
+    assert not store.is_under_way(run_id)
+    store.set_state(run_id, "running")  # this process goes on with it
+    assert store.load(run_id).state == "running"
+    store.remove(run_id)
+
+
+def test_a_store_of_an_older_version_gets_what_it_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    with Store.opened(str(path)) as store:
+        _stored(store, "20260102-0304-oldd")
+        store.set_state("20260102-0304-oldd", "running")
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE blklab_process")
+    with Store.opened(str(path)) as store:
+        assert store.load("oldd").state == "running", "nothing is known of its process"
+        assert not store.is_under_way("oldd")
+        store.set_state("20260102-0304-oldd", "complete")
+        assert store.load("oldd").state == "complete"

@@ -51,6 +51,17 @@ def test_fits_the_width(case: str, width: int) -> None:
         assert len(line) <= width or line.startswith("    blklab "), line
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_headings_stay_whole_at_every_width(case: str) -> None:
+    document = _document(case)
+    for width in range(72, 120, 3):
+        headings = [line for line in _printed(document, width).splitlines() if "(decides)" in line]
+        for line in headings:
+            assert len(line) <= width
+        tops = [line for line in _printed(document, width).splitlines() if line.startswith("schedule")]
+        assert all(line.startswith("scheduler") for line in tops), (width, tops)
+
+
 def test_a_wider_terminal_shows_more() -> None:
     document = _document("decided")
     assert "no room for" in _printed(document, 80)

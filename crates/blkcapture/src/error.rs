@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::lockdown;
+
 /// A recording that cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
@@ -25,6 +27,9 @@ impl CaptureError {
     pub fn kernel(path: &Path, cause: io::Error) -> Self {
         let what = path.display().to_string();
         match cause.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) if lockdown::is_confidential() => {
+                Self::Unavailable(lockdown::reason(&what))
+            }
             Some(libc::EPERM | libc::EACCES) => Self::NotPermitted { what, cause },
             _ => Self::Unavailable(format!("{what}: {cause}")),
         }

@@ -27,6 +27,7 @@ pub mod cgroup_settings;
 pub mod clock;
 pub mod error;
 pub mod live;
+mod lockdown;
 pub mod recording;
 pub mod request;
 pub mod source;

@@ -5,6 +5,7 @@ use std::fmt;
 use blkrecord::batch::Batch;
 use blkrecord::error::{RecordError, Warnings};
 use blkrecord::facts::{Facts, Tally};
+use blkrecord::interrupt::Interrupt;
 use blkrecord::names::Names;
 use blkrecord::readers::RecordReader;
 use blkrecord::waits::{self, Waits};
@@ -90,7 +91,8 @@ impl Live {
             warnings: Warnings::default(),
         };
         (self.before, self.left_out, self.window_ns) = (counts, 0, now_ns);
-        waits::of(&mut window).map_err(|error| CaptureError::Unavailable(error.to_string()))
+        waits::of(&mut window, &Interrupt::default())
+            .map_err(|error| CaptureError::Unavailable(error.to_string()))
     }
 
     /// Stops, and removes everything from the kernel.

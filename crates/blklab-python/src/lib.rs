@@ -6,6 +6,8 @@
 #[cfg(target_os = "linux")]
 mod capture;
 mod error;
+mod interruptible;
+mod memory;
 mod records;
 mod registered;
 mod replay;
@@ -21,25 +23,33 @@ use blksim_json as convert;
 use pyo3::prelude::*;
 use serde_json::Value;
 
-/// Runs `work` without the interpreter's lock and returns its result as text.
+/// Texts that are longer take so long to parse (replays of millions of I/Os) that a signal must end it.
+const LONG_TEXT: usize = 1 << 20;
+
+/// Runs `work` on a text without the interpreter's lock and returns its result as text.
 fn detached(
     py: Python<'_>,
-    work: impl FnOnce() -> Result<Value, Error> + Send,
+    text: &str,
+    work: impl FnOnce(&str) -> Result<Value, Error> + Send + 'static,
 ) -> PyResult<String> {
-    let result = py.detach(|| {
-        let caught = catch_unwind(AssertUnwindSafe(work));
-        caught.unwrap_or_else(|panic| Err(error::from_panic(panic.as_ref())))
-    });
-    match result {
-        Ok(value) => Ok(value.to_string()),
-        Err(cause) => Err(error::raise(py, &cause)),
-    }
+    let result = if text.len() > LONG_TEXT {
+        let text = text.to_owned();
+        interruptible::run(py, move |_| work(&text))?.map(|value| value.to_string())
+    } else {
+        py.detach(|| {
+            let caught = catch_unwind(AssertUnwindSafe(|| work(text)));
+            caught.unwrap_or_else(|panic| Err(error::from_panic(panic.as_ref())))
+        })
+        .map(|value| value.to_string())
+    };
+    result.map_err(|cause| error::raise(py, &cause))
 }
 
 /// Parses a job file; returns its jobs, warnings and host-only options as JSON.
 #[pyfunction]
 fn parse_jobs(py: Python<'_>, text: &str, source: &str) -> PyResult<String> {
-    detached(py, || Ok(convert::job_file(&blksim::workload::parse(text, source)?)))
+    let source = source.to_owned();
+    detached(py, text, move |text| Ok(convert::job_file(&blksim::workload::parse(text, &source)?)))
 }
 
 /// The first I/Os of every clone of a job file's jobs, at most `most` of each, as JSON.
@@ -52,8 +62,9 @@ fn job_transfers(
     seed: u64,
     most: usize,
 ) -> PyResult<String> {
-    detached(py, || {
-        let file = blksim::workload::parse(text, source)?;
+    let source = source.to_owned();
+    detached(py, text, move |text| {
+        let file = blksim::workload::parse(text, &source)?;
         convert::job_transfers(&file, capacity_bytes, seed, most)
     })
 }
@@ -61,19 +72,19 @@ fn job_transfers(
 /// The table of job options as JSON.
 #[pyfunction]
 fn job_options(py: Python<'_>) -> PyResult<String> {
-    detached(py, || Ok(convert::job_options()))
+    detached(py, "", |_| Ok(convert::job_options()))
 }
 
 /// The simulated schedulers with their tunables as JSON.
 #[pyfunction]
 fn schedulers(py: Python<'_>) -> PyResult<String> {
-    detached(py, || Ok(convert::schedulers()))
+    detached(py, "", |_| Ok(convert::schedulers()))
 }
 
 /// The kinds of simulated devices with their parameters as JSON.
 #[pyfunction]
 fn devices(py: Python<'_>) -> PyResult<String> {
-    detached(py, || Ok(convert::devices()))
+    detached(py, "", |_| Ok(convert::devices()))
 }
 
 /// Releases of Linux that the simulator follows, the default first.
@@ -85,13 +96,14 @@ fn kernel_releases() -> &'static [&'static str] {
 /// Checks a device profile; returns what it describes as JSON.
 #[pyfunction]
 fn check_device(py: Python<'_>, toml_text: &str, source: &str) -> PyResult<String> {
-    detached(py, || convert::profile(toml_text, source))
+    let source = source.to_owned();
+    detached(py, toml_text, move |text| convert::profile(text, &source))
 }
 
 /// Checks a request, parts of which may be missing, without simulating.
 #[pyfunction]
 fn check_request(py: Python<'_>, request: &str) -> PyResult<String> {
-    detached(py, || {
+    detached(py, request, |request| {
         let convert::Partial { setup, changes } = convert::partial(request)?;
         let checked = blksim::simulate::check(&setup)?;
         if let Some(changes) = &changes {
@@ -104,7 +116,7 @@ fn check_request(py: Python<'_>, request: &str) -> PyResult<String> {
 /// The tables of a timeline and the version of their format as JSON.
 #[pyfunction]
 fn timeline_format(py: Python<'_>) -> PyResult<String> {
-    detached(py, || Ok(convert::timeline_format()))
+    detached(py, "", |_| Ok(convert::timeline_format()))
 }
 
 /// Runs one simulation; request and answer are JSON.

@@ -7,11 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use blkrecord::batch::Batch;
 use blkrecord::error::{Position, RecordError};
 use blkrecord::io::{Flags, Io, Operation};
+use blkrecord::limits::Bounds;
 use blkrecord::readers::{self, RecordReader as Reader};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::error;
+use crate::interruptible::Asked;
+use crate::{error, memory};
 
 /// A field of an I/O: its column and its value.
 type Field<T> = (&'static str, fn(&Io) -> T);
@@ -21,6 +23,7 @@ type Field<T> = (&'static str, fn(&Io) -> T);
 #[derive(Debug)]
 pub struct RecordReader {
     reader: Mutex<Box<dyn Reader>>,
+    asked: Asked,
 }
 
 impl RecordReader {
@@ -36,7 +39,7 @@ impl RecordReader {
             }))
         });
         match done {
-            Ok(result) => result.map_err(|cause| raise(py, &cause)),
+            Ok(result) => result.map_err(|cause| raised_or(py, &self.asked, &cause)),
             Err(panic) => Err(error::raise(py, &error::from_panic(panic.as_ref()))),
         }
     }
@@ -84,18 +87,29 @@ impl RecordReader {
     }
 }
 
-/// Opens a trace; `format_name` is the name of a format, or `None` to recognise it.
+/// Opens a trace; `format_name` is the name of a format, or `None` to recognise it. A caller that keeps all I/Os says
+/// how many bytes of each, so that a trace that is larger than the free memory is refused.
 #[pyfunction]
-#[pyo3(signature = (path, format_name=None))]
+#[pyo3(signature = (path, format_name=None, kept_bytes=None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives paths by value")]
 pub fn open_record(
     py: Python<'_>,
     path: PathBuf,
     format_name: Option<&str>,
+    kept_bytes: Option<u64>,
 ) -> PyResult<RecordReader> {
     let format = format_name.and_then(readers::format_named);
-    let reader = py.detach(|| readers::open(&path, format)).map_err(|cause| raise(py, &cause))?;
-    Ok(RecordReader { reader: Mutex::new(reader) })
+    let asked = Asked::new();
+    let memory = kept_bytes.and_then(memory::free_for);
+    let bounds = Bounds { interrupt: asked.interrupt(), memory };
+    let reader = py.detach(|| readers::open(&path, format, &bounds));
+    let reader = reader.map_err(|cause| raised_or(py, &asked, &cause))?;
+    Ok(RecordReader { reader: Mutex::new(reader), asked })
+}
+
+/// What a signal's handler has raised, or the exception for a file that cannot be read.
+fn raised_or(py: Python<'_>, asked: &Asked, cause: &RecordError) -> PyErr {
+    asked.take().unwrap_or_else(|| raise(py, cause))
 }
 
 /// The formats that can be read: name and summary.
@@ -184,6 +198,8 @@ pub fn raise(py: Python<'_>, cause: &RecordError) -> PyErr {
     let (kind, line, byte) = match cause {
         RecordError::System { .. } => ("system", None, None),
         RecordError::UnknownFormat { .. } => ("unknown_format", None, None),
+        RecordError::TooLarge(_) => ("too_large", None, None),
+        RecordError::Interrupted(_) => ("interrupted", None, None),
         RecordError::Format { place, .. } => match place.position {
             Position::Line(line) => ("format", Some(line), None),
             Position::Byte(byte) => ("format", None, Some(byte)),

@@ -1,16 +1,16 @@
 //! Recordings as workloads.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
+use blkrecord::limits::Bounds;
 use blkrecord::readers;
-use blkreplay::{Kind, Options, ReplayError, ScaleTo, workload};
+use blkreplay::{KEPT_BYTES, Kind, Options, ReplayError, ScaleTo, workload};
 use blksim::block::request::SECTOR_BYTES;
 use blksim::core::record::Direction;
 use blksim::workload::replay::{Home, ReplayIo, Signal, TaskPlan, encode};
 use pyo3::prelude::*;
 
-use crate::{error, records};
+use crate::{error, interruptible, memory, records};
 
 /// An I/O: whether it writes, its sector and sectors, and the think time before it in nanoseconds.
 type PlannedIo = (bool, u64, u32, u64);
@@ -58,7 +58,6 @@ pub fn plans_in_turn(
 /// `replay` is empty, `closed` or `open`; `scale_to` is empty, `touched`, `recorded`, or a number of bytes.
 #[pyfunction]
 #[pyo3(signature = (path, source, replay, speed, scale_to, device=None))]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 gives paths by value")]
 pub fn replay_workload(
     py: Python<'_>,
     path: PathBuf,
@@ -79,18 +78,15 @@ pub fn replay_workload(
         text => text.parse().map_or(ScaleTo::Automatic, ScaleTo::Bytes),
     };
     let options = Options { source, kind, speed, scale_to, device };
-    let done = py.detach(|| {
-        catch_unwind(AssertUnwindSafe(|| {
-            let mut reader = readers::open(&path, None)?;
-            workload(&mut *reader, &options)
-        }))
-    });
+    let done = interruptible::run(py, move |interrupt| {
+        let memory = memory::free_for(KEPT_BYTES);
+        let bounds = Bounds { interrupt: interrupt.clone(), memory };
+        let mut reader = readers::open(&path, None, &bounds)?;
+        workload(&mut *reader, &options, interrupt)
+    })?;
     match done {
-        Ok(Ok(made)) => {
-            Ok((made.job_file, serde_json::to_string(&made.summary).unwrap_or_default()))
-        }
-        Ok(Err(ReplayError::Record(cause))) => Err(records::raise(py, &cause)),
-        Ok(Err(ReplayError::Unfit { message, hint })) => Err(error::unfit(py, &message, &hint)),
-        Err(panic) => Err(error::raise(py, &error::from_panic(panic.as_ref()))),
+        Ok(made) => Ok((made.job_file, serde_json::to_string(&made.summary).unwrap_or_default())),
+        Err(ReplayError::Record(cause)) => Err(records::raise(py, &cause)),
+        Err(ReplayError::Unfit { message, hint }) => Err(error::unfit(py, &message, &hint)),
     }
 }

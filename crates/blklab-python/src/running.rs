@@ -13,7 +13,7 @@ use blksim::timeline::Timeline;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error;
+use crate::{error, interruptible};
 use blksim_json as convert;
 use serde_json::Value;
 
@@ -107,7 +107,13 @@ pub fn one(
     stopped: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Option<PyAnswer>> {
     let raised = |cause: Error| error::raise(py, &cause);
-    let (request, mut simulation) = py.detach(|| caught(|| begin(request))).map_err(raised)?;
+    let begun = if request.len() > crate::LONG_TEXT {
+        let request = request.to_owned();
+        interruptible::run(py, move |_| caught(|| begin(&request)))?
+    } else {
+        py.detach(|| caught(|| begin(request)))
+    };
+    let (request, mut simulation) = begun.map_err(raised)?;
     while !py.detach(|| caught(|| simulation.advance(SLICE_EVENTS))).map_err(raised)? {
         py.check_signals()?;
         if let Some(stopped) = stopped

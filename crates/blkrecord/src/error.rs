@@ -3,6 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::interrupt::Interrupted;
+use crate::limits::TooLarge;
+
 /// Where in which file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -57,10 +60,24 @@ pub enum RecordError {
     /// No reader recognises the file.
     #[error("{path}: no reader knows this format", path = .path.display())]
     UnknownFormat { path: PathBuf },
+    /// It would need more memory than any recording.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// The work was ended from outside.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
 }
 
 impl RecordError {
+    /// The error for one of reading, which may carry one of ours through a decoder.
     pub fn system(path: &Path, cause: std::io::Error) -> Self {
+        let carried = cause.get_ref();
+        if let Some(too_large) = carried.and_then(|inner| inner.downcast_ref::<TooLarge>()) {
+            return Self::TooLarge(too_large.clone());
+        }
+        if carried.is_some_and(|inner| inner.is::<Interrupted>()) {
+            return Self::Interrupted(Interrupted);
+        }
         Self::System { path: path.to_owned(), cause }
     }
 

@@ -16,6 +16,8 @@
 //! | [`pairing`] | events to I/Os |
 //! | [`file`] | the format `.blkrecord` |
 //! | [`readers`] | one file per format, and the detection of formats |
+//! | [`limits`] | how large a trace may become in memory |
+//! | [`interrupt`] | ending long work from outside |
 //! | [`waits`] | where I/Os wait, and who held the device meanwhile |
 //!
 //! The crate reads and writes files, and has no other effect. Bad input gives a [`error::RecordError`] or a
@@ -26,7 +28,9 @@ pub mod error;
 pub mod event;
 pub mod facts;
 pub mod file;
+pub mod interrupt;
 pub mod io;
+pub mod limits;
 pub mod names;
 pub mod pairing;
 pub mod readers;

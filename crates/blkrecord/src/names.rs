@@ -2,11 +2,14 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::limits::NAME_BYTES;
+
 /// Numbered strings; number 0 is the empty one and means unknown.
 #[derive(Clone, Debug)]
 pub struct Names {
     texts: Vec<Box<str>>,
     numbers: FxHashMap<Box<str>, u32>,
+    bytes: usize,
 }
 
 /// The number of an unknown name.
@@ -18,7 +21,7 @@ const LONGEST: usize = 4096;
 
 impl Default for Names {
     fn default() -> Self {
-        let mut names = Self { texts: Vec::new(), numbers: FxHashMap::default() };
+        let mut names = Self { texts: Vec::new(), numbers: FxHashMap::default(), bytes: 0 };
         names.number_of("");
         names
     }
@@ -31,9 +34,10 @@ impl Names {
         if let Some(number) = self.numbers.get(text) {
             return *number;
         }
-        if self.texts.len() >= MOST_NAMES {
+        if self.is_full() {
             return UNKNOWN_NAME;
         }
+        self.bytes += text.len();
         let number = self.texts.len() as u32;
         self.texts.push(text.into());
         self.numbers.insert(text.into(), number);
@@ -49,6 +53,11 @@ impl Names {
     /// The name with that number; empty if there is none.
     pub fn text(&self, number: u32) -> &str {
         self.texts.get(number as usize).map_or("", |text| text)
+    }
+
+    /// Whether no name can be added.
+    pub fn is_full(&self) -> bool {
+        self.texts.len() >= MOST_NAMES || self.bytes >= NAME_BYTES
     }
 
     pub fn len(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Recordings that cannot be replayed.
 
 use blkrecord::error::RecordError;
+use blkrecord::interrupt::Interrupted;
 
 /// Why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +12,12 @@ pub enum ReplayError {
     /// It can be read, and holds nothing to replay, or not what was asked for.
     #[error("{message}")]
     Unfit { message: String, hint: String },
+}
+
+impl From<Interrupted> for ReplayError {
+    fn from(interrupted: Interrupted) -> Self {
+        Self::Record(interrupted.into())
+    }
 }
 
 impl ReplayError {

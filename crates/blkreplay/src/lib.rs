@@ -37,6 +37,7 @@ pub mod splits;
 pub mod tasks;
 pub mod worker_pools;
 
+use blkrecord::interrupt::Interrupt;
 use blkrecord::readers::RecordReader;
 
 pub use error::ReplayError;
@@ -50,11 +51,21 @@ pub struct Workload {
     pub summary: job_file::Summary,
 }
 
+/// Bytes that are kept of each I/O at most, as a plan and its text too.
+pub const KEPT_BYTES: u64 = 512;
+
 /// Makes a workload out of a recording, which is read to its end.
-pub fn workload(reader: &mut dyn RecordReader, options: &Options) -> Result<Workload, ReplayError> {
+pub fn workload(
+    reader: &mut dyn RecordReader,
+    options: &Options,
+    interrupt: &Interrupt,
+) -> Result<Workload, ReplayError> {
     let recorded = recorded::Recorded::read(reader, options)?;
+    interrupt.check()?;
     let tasks = tasks::Tasks::of(&recorded);
     let addresses = addresses::Addresses::of(&recorded.ios, options.scale_to)?;
+    interrupt.check()?;
     let plans = plans::Plans::new(&recorded, &tasks, &addresses, options);
+    interrupt.check()?;
     Ok(job_file::write(&recorded, &tasks, &addresses, &plans, options))
 }

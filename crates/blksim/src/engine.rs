@@ -56,7 +56,7 @@ impl Engine {
 
     /// Events that were handled.
     pub fn events(&self) -> u64 {
-        self.events
+        self.events + self.machine.block.events.nr_spared()
     }
 
     /// The time that the simulation has reached.
@@ -165,7 +165,7 @@ impl Engine {
             "the limit of {value} {what} was reached before the jobs ended (at {} after {} events); \
              give the jobs a runtime, size or number_ios, or raise the limit",
             format_duration(self.machine.block.events.now_ns()),
-            self.events
+            self.events()
         );
         SimulationError::of(ErrorKind::Limit, limit, message)
     }

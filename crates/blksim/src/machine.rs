@@ -119,7 +119,7 @@ impl Machine {
         self.block.steps = table.steps;
         self.block.punt_ns = table.punt_ns;
         self.mm.costs = Costs::NONE;
-        self.block.events.split_clocks();
+        self.block.events.split_clocks(table.cpus.max(1) as usize);
         for disk in self.block.disks.iter_mut() {
             disk.costs = Some(table.of_scheduler(scheduler));
             disk.lock_handover_ns = (table.cpus > 1).then_some(table.steps.lock_handover_ns);

@@ -13,7 +13,7 @@ from blklab.cli.host_fidelity import print_host_fidelity
 from blklab.cli.options import file_size_option, json_option, repetitions_option
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
-from blklab.errors import UsageError
+from blklab.errors import SpaceError, UsageError, reason_of
 from blklab.execution.calibration.fit import fitted
 from blklab.execution.calibration.host_fidelity import host_fidelity
 from blklab.execution.calibration.loads import CHECKED, FITTED
@@ -128,7 +128,7 @@ def _calibrate_processor(
         return
     destination = calibrated_machine() if output_file is None else Path(output_file)
     if output_file is None:
-        destination.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(destination.parent)
     require_writable(str(destination))
     with ProgressDisplay(quiet=quiet) as display:
         with memory_device(loads, seed=seed) as device:
@@ -154,6 +154,13 @@ def _calibrate_processor(
     console.print(f"table: {destination}", soft_wrap=True)
     if output_file is None:
         console.print("use it: blklab compare sim:DEVICE --machine this")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpaceError(f"{folder}: cannot be created: {reason_of(error)}") from error
 
 
 def _starting_table(cpus: int, schedulers: Sequence[str]) -> Machine:

@@ -79,8 +79,12 @@ def calibrate_disk(request: DiskRequest) -> None:
             lines = ground.commands(REFERENCE, runtime_us=PROBE_RUNTIME_US)
             console.print(*lines, sep="\n", soft_wrap=True)
         return
+    # Measurements are kept beside the profile from the first one on.
+    if not profile.parent.is_dir():
+        raise UsageError(
+            f"{profile}: there is no directory {profile.parent}", hint="make it, or name another one"
+        )
     require_writable(request.profile, request.json_file)
-    profile.parent.mkdir(parents=True, exist_ok=True)
     with _Display(quiet=request.quiet) as display:
         with opened_ground(
             target, seed=request.seed, machine=machine, file_bytes=request.file_bytes

@@ -29,6 +29,7 @@ from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpecError, UsageError
 from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
 from blklab.execution.pipeline import check_workers, compare, planned_commands
+from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.run_files import default_report_file
@@ -140,6 +141,7 @@ def command(
                 writes_html=html_file is not None or json_file is None,
                 prints="-" not in machine_files,
                 ask_model=model_answer,
+                announce=(lambda _: None) if quiet else print_note,
             )
             if change is not None:
                 code = _report_change(change, prints="-" not in machine_files)
@@ -224,6 +226,7 @@ def _deliver(
     writes_html: bool,
     prints: bool,
     ask_model: bool | None,
+    announce: Announce,
 ) -> None:
     """Writes the HTML report and prints the one for people, each if wanted."""
     destination = html_file or str(default_report_file(record.run_id))
@@ -232,7 +235,7 @@ def _deliver(
         destination = str(path.with_name(f"{path.stem}-{record.run_id}{path.suffix}"))
     model = None
     if ask_model or (ask_model is None and document.verdict.status == "undecided"):
-        model = answer_of_nearest_model(record) if writes_html or prints else None
+        model = answer_of_nearest_model(record, announce) if writes_html or prints else None
     if writes_html:
         page = render_html(record, document, model=model)
         if html_file:

@@ -47,11 +47,7 @@ class ProgressDisplay(ProgressLine):
         self._in_stretch = progress.unit != BLOCKS
         self._last_failure = None
         planned = "" if progress.runs_planned is None else f"/{progress.runs_planned}"
-        most = "at most " if progress.open else ""
-        left = (
-            "" if progress.remaining_ns is None else f", {most}{format_duration(progress.remaining_ns)} left"
-        )
-        state = f"{progress.runs_done + 1}{planned}{left}"
+        state = f"{progress.runs_done + 1}{planned}{_time_left(progress)}"
         if self._failed:
             state += f", {self._failed} failed"
         if progress.open:
@@ -85,3 +81,14 @@ def open_questions(questions: Sequence[OpenQuestion]) -> str:
             need = ""
         parts.append(f"{question.workload} ({', '.join(question.candidates)}{need})")
     return ", ".join(parts)
+
+
+def _time_left(progress: RunProgress) -> str:
+    """The time left as the end of a sentence; empty if unknown."""
+    if progress.remaining_ns is None:
+        return ""
+    if progress.remaining_ns <= 0:
+        # Setting up takes part of a budget too, and the first block is made in any case.
+        return f", the budget is used up: this {progress.unit.name} is the last"
+    most = "at most " if progress.open else ""
+    return f", {most}{format_duration(progress.remaining_ns)} left"

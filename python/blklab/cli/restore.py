@@ -14,6 +14,7 @@ from blklab.errors import ExitCode
 from blklab.linux.machine.requirements import require_linux, require_root
 
 if TYPE_CHECKING:
+    from blklab.linux.journal.last_recovery import LastRecovery
     from blklab.linux.journal.recovery import RecoveryReport
     from blklab.linux.recording.support import LeftOver
 
@@ -35,6 +36,7 @@ def command(*, dry_run: bool, force: bool, json_file: str | None) -> int:
     killed `blklab record` is removed too.
     """
     require_linux("restoring settings")
+    from blklab.linux.journal.last_recovery import last_recovery  # noqa: PLC0415
     from blklab.linux.journal.recovery import any_journals, preview, recover  # noqa: PLC0415 - needs Linux
     from blklab.linux.journal.state import state_directory  # noqa: PLC0415
     from blklab.linux.recording.support import left_over  # noqa: PLC0415
@@ -42,18 +44,21 @@ def command(*, dry_run: bool, force: bool, json_file: str | None) -> int:
     state = state_directory()
     if any_journals(state):
         require_root("restoring settings")  # only root can read the journals
+    before = last_recovery(state)
     reports = preview(state) if dry_run else recover(state, force=force)
     instances = left_over(remove=not dry_run)
     if json_file is not None:
-        document = _as_json(reports, instances, dry_run=dry_run)
+        document = _as_json(reports, instances, before, dry_run=dry_run)
         write_text(json_file, json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        _print(reports, instances, dry_run=dry_run)
+        _print(reports, instances, before, dry_run=dry_run)
     failed = ExitCode.RUN_FAILED if any(instance.error for instance in instances) else ExitCode.OK
     return next((report.error.exit_code for report in reports if report.error is not None), failed)
 
 
-def _as_json(reports: list[RecoveryReport], instances: list[LeftOver], *, dry_run: bool) -> dict[str, object]:
+def _as_json(
+    reports: list[RecoveryReport], instances: list[LeftOver], before: LastRecovery | None, *, dry_run: bool
+) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "dry_run": dry_run,
@@ -70,10 +75,13 @@ def _as_json(reports: list[RecoveryReport], instances: list[LeftOver], *, dry_ru
             for report in reports
         ],
         "recordings": [asdict(instance) for instance in instances],
+        "last_recovery": None if before is None else asdict(before),
     }
 
 
-def _print(reports: list[RecoveryReport], instances: list[LeftOver], *, dry_run: bool) -> None:
+def _print(
+    reports: list[RecoveryReport], instances: list[LeftOver], before: LastRecovery | None, *, dry_run: bool
+) -> None:
     console = console_out()
 
     def say(text: str) -> None:
@@ -81,6 +89,11 @@ def _print(reports: list[RecoveryReport], instances: list[LeftOver], *, dry_run:
 
     if not reports and not instances:
         say("nothing to restore: no killed run has left anything behind")
+        if before is not None:
+            # Every start of a comparison restores what killed runs left, so people seldom see it.
+            for run in before.runs:
+                what = "; ".join(run.restored) or "every setting already had its former value"
+                say(f"run {run.run_id} of {run.started_at} was restored on {before.at}: {what}")
     removed = "would be removed" if dry_run else "removed"
     for instance in instances:
         outcome = removed if instance.error is None else f"error: {instance.error}"

@@ -7,26 +7,34 @@ for the disk: it is neither stored nor mixed with the disk's figures.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from blklab.errors import BlklabError
 from blklab.execution.blocks import Progress
+from blklab.execution.limited_simulations import BudgetExceededError, LimitedSimulations
 from blklab.execution.pipeline import compare
 from blklab.linux.disks.resolution import resolve
+from blklab.linux.scratch.space import Announce
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store
 from blklab.report.summary.model_answer import ModelAnswer, model_answer
 from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.workloads import Workload
 
 _DEFAULT = "sim:ssd-sata"
 _IN_MEMORY = "sqlite://"
 
 MODEL_BLOCKS = 12
 """At most so many blocks: a model that needs more is as undecided as the disk."""
-MODEL_TIME_NS = 6_000_000_000
-"""The answer is dropped if it takes longer, so that it never delays a report noticeably."""
+MODEL_EVENTS = 100_000_000
+"""The answer is dropped if it takes more events, so that it never delays a report for long."""
+MODEL_EVENTS_OF_A_RUN = 12_000_000
+"""Of one run: three simulated seconds of a fast disk are 4 million. They take 1 to 15 s."""
+MODEL_TIME_NS = 60_000_000_000
+"""The answer is dropped if it takes longer, as it may on a slow and busy machine."""
 MOST_SIMULATED_NS = 3_000_000_000
 """Longest simulated run; a noiseless model gains little from longer ones."""
 
@@ -57,7 +65,7 @@ def nearest_model(name: str, *, rotational: bool | None) -> str:
     return "sim:hdd-7200" if rotational and not is_virtual else _DEFAULT
 
 
-def answer_of_nearest_model(record: ExperimentRecord) -> ModelAnswer | None:
+def answer_of_nearest_model(record: ExperimentRecord, announce: Announce) -> ModelAnswer | None:
     """Asks the nearest modelled disk what an experiment on a real disk asked.
 
     Workloads, schedulers, confidence and margin are the same. If the nearest model is undecided as well, SATA
@@ -65,10 +73,11 @@ def answer_of_nearest_model(record: ExperimentRecord) -> ModelAnswer | None:
 
     Args:
         record: An experiment on the disks of this machine.
+        announce: Told which model is asked, and why there is no answer from it.
 
     Returns:
         The answer; None if the experiment did not run on a real disk, if the simulator lacks one of the
-        schedulers or part of a workload, or if it takes too long.
+        schedulers or part of a workload, or if it takes more than `MODEL_EVENTS`.
     """
     if record.target.backend != "host" or not record.target.disks:
         return None
@@ -76,7 +85,8 @@ def answer_of_nearest_model(record: ExperimentRecord) -> ModelAnswer | None:
     deadline_ns = time.monotonic_ns() + MODEL_TIME_NS
     answers: list[ModelAnswer] = []
     for model in dict.fromkeys((nearest_model(disk.name, rotational=disk.rotational), _DEFAULT)):
-        answer = _ask(model, record.spec, deadline_ns)
+        announce(f"asking {model}, a model of such a disk, the same question")
+        answer = _ask(model, record.spec, deadline_ns, announce)
         if answer is not None:
             if answer.is_settled:
                 nearest = answers[0].document.target if answers else None
@@ -85,7 +95,12 @@ def answer_of_nearest_model(record: ExperimentRecord) -> ModelAnswer | None:
     return answers[0] if answers else None
 
 
-def _ask(model: str, spec: ExperimentSpec, deadline_ns: int) -> ModelAnswer | None:
+def _ask(model: str, spec: ExperimentSpec, deadline_ns: int, announce: Announce) -> ModelAnswer | None:
+    if (endless := _as_long_as_the_disk(spec.workloads)) is not None:
+        announce(
+            f"no answer from {model}: {endless} has neither a size nor a runtime, and would read all of it"
+        )
+        return None
     runtime_ns = MOST_SIMULATED_NS if spec.runtime_ns is None else min(spec.runtime_ns, MOST_SIMULATED_NS)
     asked = spec.model_copy(
         update={
@@ -102,23 +117,33 @@ def _ask(model: str, spec: ExperimentSpec, deadline_ns: int) -> ModelAnswer | No
             "rate_window_ns": None,
         }
     )
+    workers = LimitedSimulations(
+        most_events=MODEL_EVENTS, most_events_of_a_run=MODEL_EVENTS_OF_A_RUN, deadline_ns=deadline_ns
+    )
     try:
         with Store.opened(_IN_MEMORY) as store:
-            found = compare(asked, store, _Deadline(deadline_ns))
-    except (BlklabError, _TooLateError):
+            found = compare(asked, store, _Unheard(), workers=workers)
+    except BudgetExceededError as error:
+        announce(f"no answer from {model}: {error}")
+        return None
+    except BlklabError as error:
+        announce(f"no answer from {model}: {error.message}")
         return None
     return model_answer(found)
 
 
-class _TooLateError(Exception):
-    """The model takes longer than anyone wants to wait."""
+def _as_long_as_the_disk(workloads: Sequence[Workload]) -> str | None:
+    """A job whose length is that of its disk: a test file on a real one, a terabyte on a modelled one."""
+    for workload in workloads:
+        for job in workload.jobs:
+            lengths = (job.size_bytes, job.io_size_bytes, job.number_ios, job.runtime_ns)
+            if not workload.replays and not job.time_based and lengths == (None,) * len(lengths):
+                return f"job {job.name} of {workload.name}"
+    return None
 
 
-class _Deadline:
-    """An observer that ends an experiment at its deadline."""
-
-    def __init__(self, deadline_ns: int) -> None:
-        self._deadline_ns = deadline_ns
+class _Unheard:
+    """An observer of runs that are shown nowhere."""
 
     def announce(self, line: str) -> None:
         """Not shown."""
@@ -127,10 +152,7 @@ class _Deadline:
         """Not shown."""
 
     def progressed(self, progress: Progress) -> None:
-        """A run begins, unless the time is over."""
-        del progress
-        if time.monotonic_ns() > self._deadline_ns:
-            raise _TooLateError
+        """Not shown."""
 
     def measured(self, sample: RunSample) -> None:
         """Not shown."""

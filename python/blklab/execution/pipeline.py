@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import blklab
 from blklab.analysis.metrics import metric_named
 from blklab.backends import THIS_MACHINE, Backend, Session, SessionOptions, Workers, backend_for
-from blklab.errors import InterruptedRunError, RunFailedError, SpecError, UsageError
+from blklab.errors import InterruptedRunError, LockedError, RunFailedError, SpecError, UsageError
 from blklab.execution.blocks import Clock, Observer, Progress, run_blocks
 from blklab.execution.slots import first_round, reasons_for_runs, settle_slots
 from blklab.execution.switchback import SwitchbackRun
@@ -44,10 +44,16 @@ def compare(
         workers: Run the simulations and guests of a model.
 
     Raises:
+        LockedError: if another process still makes the experiment to be continued.
         InterruptedRunError: on a signal; the runs so far are stored, and so is the state.
         BlklabError: if the experiment cannot begin or cannot continue; likewise.
     """
     check_workers(spec, workers)
+    if resumed is not None and store.is_under_way(resumed.run_id):
+        raise LockedError(
+            f"run {resumed.run_id} is still under way in another process",
+            hint="wait for its end, or end it, before you continue it",
+        )
     start_ns = time.monotonic_ns()
     now = datetime.datetime.now(datetime.timezone.utc)
     run_id = resumed.run_id if resumed else new_run_id(now)

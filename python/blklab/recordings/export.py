@@ -7,7 +7,7 @@ the columns as they are, with ``names``, ``facts`` and ``tally``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,6 +46,10 @@ _UNKNOWN: Final = {
 """The value of each column that means unknown or never."""
 
 
+_ROW_GROUP_IOS: Final = 1 << 17
+"""I/Os of a row group of Parquet at least."""
+
+
 def export(source: str | Path, destination: str | Path, format_name: str | None = None) -> int:
     """Writes a recording as Parquet (``.parquet``) or NumPy (``.npz``).
 
@@ -64,15 +68,17 @@ def export(source: str | Path, destination: str | Path, format_name: str | None 
         DataError: if the source cannot be read.
     """
     path = Path(destination)
-    writers: dict[str, Callable[[TraceReader, Path], int]] = {".parquet": _to_parquet, ".npz": _to_npz}
+    writers: dict[str, Callable[[str | Path, str | None, Path], int]] = {
+        ".parquet": _to_parquet,
+        ".npz": _to_npz,
+    }
     write = writers.get(path.suffix)
     if write is None:
         raise UsageError(f"{path}: a recording is exported to {' or '.join(writers)}")
-    reader = TraceReader(source, format_name)
     # Beside the destination, so that a failure leaves no half of a file under its name.
     partial = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
     try:
-        count = write(reader, partial)
+        count = write(source, format_name, partial)
         partial.replace(path)
     except OSError as error:
         raise SpaceError(f"{path}: cannot be written: {reason_of(error)}") from error
@@ -81,8 +87,8 @@ def export(source: str | Path, destination: str | Path, format_name: str | None 
     return count
 
 
-def _to_npz(reader: TraceReader, path: Path) -> int:
-    trace = read_trace(reader.path)
+def _to_npz(source: str | Path, format_name: str | None, path: Path) -> int:
+    trace = read_trace(source, format_name)
     columns: dict[str, Any] = {
         **trace.ios,
         **{f"task_{name}": column for name, column in trace.tasks.items()},
@@ -94,22 +100,43 @@ def _to_npz(reader: TraceReader, path: Path) -> int:
     return trace.tally.ios
 
 
-def _to_parquet(reader: TraceReader, path: Path) -> int:
+def _to_parquet(source: str | Path, format_name: str | None, path: Path) -> int:
     try:
         import pyarrow as pa  # noqa: PLC0415 - an extra
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError as error:
         raise MissingToolError("Parquet needs pyarrow", hint="pip install 'blklab[parquet]'") from error
+    reader = TraceReader(source, format_name)
     schema = _schema(pa)
     count = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for ios, _ in reader.batches():
+        for ios in _row_groups(reader):
             writer.write_table(_table(pa, ios, reader, schema))
             count += len(ios["sector"])
         writer.add_key_value_metadata(
             {"blklab.facts": reader.facts.model_dump_json(), "blklab.tally": reader.tally.model_dump_json()}
         )
     return count
+
+
+def _row_groups(reader: TraceReader) -> Iterator[Columns]:
+    """The I/Os in groups: each has the names that it refers to, and costs as much as a thousand I/Os."""
+    waiting: list[Columns] = []
+    rows = 0
+    for ios, _ in reader.batches():
+        if not len(ios["sector"]):
+            continue  # task events only
+        waiting.append(ios)
+        rows += len(ios["sector"])
+        if rows >= _ROW_GROUP_IOS:
+            yield _together(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield _together(waiting)
+
+
+def _together(batches: list[Columns]) -> Columns:
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
 
 def _schema(pa: Any) -> pa.Schema:
@@ -139,11 +166,11 @@ def _table(pa: Any, ios: Columns, reader: TraceReader, schema: pa.Schema) -> pa.
     names = reader.names
     devices = {device.number: device.name for device in reader.facts.devices}
     numbers, device_places = np.unique(ios["device"], return_inverse=True)
+    used = {name: np.unique(ios[name], return_inverse=True) for name in ("command", "cgroup")}
     flags = {name: (ios["flags"] & bit) != 0 for bit, name in flag_names().items()}
     texts = {
         "operation": (ios["operation"], operation_names()),
-        "command": (ios["command"], names),
-        "cgroup": (ios["cgroup"], names),
+        **{name: (places, [names[number] for number in kept]) for name, (kept, places) in used.items()},
         "device": (device_places, [devices.get(int(number), str(number)) for number in numbers]),
     }
     arrays = []
@@ -151,7 +178,7 @@ def _table(pa: Any, ios: Columns, reader: TraceReader, schema: pa.Schema) -> pa.
         if field.name in texts:
             indices, words = texts[field.name]
             # The first name means unknown.
-            mask = indices == 0 if words is names else None
+            mask = ios[field.name] == 0 if field.name in used else None
             places = pa.array(indices.astype(np.int32), mask=mask)
             column = pa.DictionaryArray.from_arrays(places, pa.array(words, pa.string()))
         elif field.name in flags:

@@ -57,6 +57,10 @@ TASK_COLUMNS: Final[dict[str, str]] = {
 """Columns of task events; ``kind`` is 0 for a fork and 1 for an exit."""
 
 
+_KEPT_BYTES: Final = 2 * sum(np.dtype(dtype).itemsize for dtype in IO_COLUMNS.values())
+"""Of each I/O in a `Trace`: the batches, and the columns that they are joined to."""
+
+
 @dataclass(frozen=True)
 class Trace:
     """A whole recording in memory."""
@@ -76,12 +80,16 @@ class Trace:
 class TraceReader:
     """A recording that is read batch by batch, so that its size does not matter."""
 
-    def __init__(self, path: str | Path, format_name: str | None = None) -> None:
-        """Opens a trace.
+    def __init__(
+        self, path: str | Path, format_name: str | None = None, *, kept_bytes: int | None = None
+    ) -> None:
+        """Opens a trace: a regular file or a pipe.
 
         Args:
             path: The file; for blktrace any of its files, or their common beginning.
             format_name: Name of a format (`trace_formats`); None recognises it.
+            kept_bytes: Bytes that the caller keeps of each I/O. A trace that is larger than the free memory
+                is refused while it is read. None if nothing is kept.
 
         Raises:
             FormatError: if the file is in no known format, or damaged from the start.
@@ -92,8 +100,9 @@ class TraceReader:
                 f"unknown trace format {format_name}", hint=f"known: {', '.join(trace_formats())}"
             )
         self.path = Path(path)
+        self._names: list[str] = []
         try:
-            self._reader = _core.open_record(str(path), format_name)
+            self._reader = _core.open_record(str(path), format_name, kept_bytes)
         except _core.RecordError as error:
             raise translated(error) from error
         except ValueError as error:  # a NUL byte
@@ -112,7 +121,8 @@ class TraceReader:
     @property
     def names(self) -> list[str]:
         """Commands and control groups so far."""
-        return self._reader.names(0)
+        self._names += self._reader.names(len(self._names))
+        return self._names
 
     def warnings(self) -> list[str]:
         """Parts that were skipped so far; the last line counts what is not listed."""
@@ -137,14 +147,14 @@ class TraceReader:
 
 
 def read_trace(path: str | Path, format_name: str | None = None) -> Trace:
-    """Reads a whole recording into memory: some 80 bytes per I/O.
+    """Reads a whole recording into memory: some 80 bytes per I/O, and twice that while it is put together.
 
     Raises:
         FormatError: if the file is in no known format, or damaged from the start.
         UnknownNameError: if there is no such file or format.
-        DataError: if the file cannot be read on.
+        DataError: if the file cannot be read on, or is larger than the free memory.
     """
-    reader = TraceReader(path, format_name)
+    reader = TraceReader(path, format_name, kept_bytes=_KEPT_BYTES)
     ios: list[Columns] = []
     tasks: list[Columns] = []
     for io_batch, task_batch in reader.batches():
@@ -181,6 +191,8 @@ def translated(error: _core.RecordError) -> DataError | UnknownNameError:
         return FormatError(str(error), hint=f"formats that are known: {', '.join(trace_formats())}")
     if error.kind == "system" and "(os error 2)" in str(error):
         return UnknownNameError(str(error).replace(" (os error 2)", "").lower())
+    if error.kind == "too_large":
+        return FormatError(str(error), hint="record for less time, or fewer disks")
     return FormatError(str(error))
 
 

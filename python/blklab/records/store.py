@@ -1,12 +1,14 @@
 """The store of runs: any database that SQLAlchemy supports; by default SQLite under the XDG data folder.
 
-It has two tables: experiments with their specification, target and machine as JSON, and samples, one row per
-run, written as soon as the run ends, so that an interruption loses no finished run.
+It has three tables: experiments with their specification, target and machine as JSON; samples, one row per
+run, written as soon as the run ends, so that an interruption loses no finished run; and the process that made
+an experiment last, so that one whose process was killed does not count as running for ever.
 """
 
 from __future__ import annotations
 
 import datetime
+import json
 import logging
 import platform
 import secrets
@@ -15,7 +17,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -28,6 +30,7 @@ from blklab.errors import BlklabError, StoreError, UnknownNameError
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.locations import default_store_url
 from blklab.records.run_ids import check_run_id
+from blklab.records.running_process import RunningProcess, is_alive, this_process
 from blklab.records.samples import MachineDescription, RunSample, TargetDescription
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.mistakes import first_mistake
@@ -73,6 +76,14 @@ class _Sample(_Base):
         ForeignKey("blklab_experiment.run_id", ondelete="CASCADE"), primary_key=True
     )
     sequence: Mapped[int] = mapped_column(primary_key=True)
+    payload: Mapped[str] = mapped_column(Text)
+
+
+class _Process(_Base):
+    __tablename__ = "blklab_process"
+    run_id: Mapped[str] = mapped_column(
+        ForeignKey("blklab_experiment.run_id", ondelete="CASCADE"), primary_key=True
+    )
     payload: Mapped[str] = mapped_column(Text)
 
 
@@ -197,6 +208,8 @@ class Store:
                     warnings="\n".join(record.warnings),
                 )
             )
+            session.flush()
+            _note_process(session, record.run_id, record.state)
             session.commit()
 
     def add_samples(self, run_id: str, samples: Iterable[RunSample]) -> None:
@@ -221,7 +234,14 @@ class Store:
         with self._reporting(), Session(self._engine) as session:
             experiment = session.get_one(_Experiment, run_id)
             experiment.state = state
+            _note_process(session, run_id, state)
             session.commit()
+
+    def is_under_way(self, run_id: str) -> bool:
+        """Tells whether a living process of this machine makes the run; False if that cannot be seen."""
+        with self._reporting(), Session(self._engine) as session:
+            experiment = self._find(session, run_id)
+            return experiment.state == "running" and _process_lives(session, experiment.run_id) is True
 
     def set_spec(self, run_id: str, spec: ExperimentSpec) -> None:
         """Replaces a specification: a resumed experiment may have more blocks or another budget."""
@@ -250,7 +270,7 @@ class Store:
                 return ExperimentRecord(
                     run_id=experiment.run_id,
                     created_at=experiment.created_at,
-                    state=experiment.state,
+                    state=_state_of(session, experiment),
                     blklab_version=experiment.blklab_version,
                     spec=ExperimentSpec.model_validate_json(experiment.spec),
                     target=TargetDescription.model_validate_json(experiment.target),
@@ -343,14 +363,14 @@ class Store:
             summaries = []
             for experiment in session.scalars(select(_Experiment).order_by(_Experiment.created_at.desc())):
                 try:
-                    summaries.append(self._summary(experiment, counts.get(experiment.run_id, 0)))
+                    summaries.append(self._summary(session, experiment, counts.get(experiment.run_id, 0)))
                 except StoreError as error:  # noqa: PERF203 - one that is damaged hides no others
                     if damaged is None:
                         raise
                     damaged.append(error)
             return summaries
 
-    def _summary(self, experiment: _Experiment, samples: int) -> RunSummary:
+    def _summary(self, session: Session, experiment: _Experiment, samples: int) -> RunSummary:
         with self._reading(experiment.run_id):
             spec = ExperimentSpec.model_validate_json(experiment.spec)
             target = TargetDescription.model_validate_json(experiment.target)
@@ -358,7 +378,7 @@ class Store:
             return RunSummary(
                 run_id=check_run_id(experiment.run_id),
                 created_at=experiment.created_at,
-                state=experiment.state,
+                state=_state_of(session, experiment),
                 target=spec.target,
                 schedulers=[choice.label for choice in spec.schedulers],
                 workloads=[workload.name for workload in spec.workloads],
@@ -396,10 +416,36 @@ class Store:
             name = experiment.run_id
             for sample in session.scalars(select(_Sample).where(_Sample.run_id == name)):
                 session.delete(sample)
+            for process in session.scalars(select(_Process).where(_Process.run_id == name)):
+                session.delete(process)
             session.flush()
             session.delete(experiment)
             session.commit()
             return name
+
+
+def _note_process(session: Session, run_id: str, state: str) -> None:
+    if state == "running":
+        session.merge(_Process(run_id=run_id, payload=json.dumps(asdict(this_process()))))
+
+
+def _state_of(session: Session, experiment: _Experiment) -> RunState:
+    """The state, seen from here: a run whose process is dead was interrupted, whatever it wrote last."""
+    state: RunState = experiment.state  # type: ignore[assignment]  # the record checks it
+    if state == "running" and _process_lives(session, experiment.run_id) is False:
+        return "interrupted"
+    return state
+
+
+def _process_lives(session: Session, run_id: str) -> bool | None:
+    """None if it cannot be seen from here, or an older version of blklab made the run."""
+    row = session.get(_Process, run_id)
+    if row is None:
+        return None
+    try:
+        return is_alive(RunningProcess(**json.loads(row.payload)))
+    except (ValueError, TypeError):
+        return None
 
 
 def _engine(url: str) -> Engine:

@@ -155,4 +155,5 @@ def _translated(error: _core.RecordError) -> FormatError | UnknownNameError:
         return FormatError(str(error), hint=f"formats that are known: {known}")
     if error.kind == "system" and "(os error 2)" in str(error):
         return UnknownNameError(str(error).replace(" (os error 2)", "").lower())
-    return FormatError(str(error))
+    hint = "record for less time, or fewer disks" if error.kind == "too_large" else None
+    return FormatError(str(error), hint=hint)

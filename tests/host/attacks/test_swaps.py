@@ -83,7 +83,7 @@ def _loop(scene: Scene) -> Program:
 
 
 def _recovery(scene: Scene) -> Program:
-    """What the next start does after a run was killed with everything made."""
+    """The recovery by the next start, after a run was killed with everything made."""
     workload = command("echo it > cold", "cold = true\nspace = '16m'\n")
 
     def die() -> None:

@@ -22,6 +22,7 @@ use blkrecord::batch::Batch;
 use blkrecord::names::Names;
 
 use crate::error::CaptureError;
+use crate::lockdown;
 use crate::request::{Devices, Request};
 use crate::source::{Source, SourceCounts};
 use cgroups::CgroupPaths;
@@ -29,7 +30,8 @@ use event::{Decoder, ENTRY_BYTES, Kind};
 
 /// The programs and their tracepoints.
 const PROGRAMS: [(&str, &str); 10] = [
-    // Completions first: an I/O that is queued before its completion is watched would never end.
+    // Started in this order and stopped in the opposite one. Completions first: an I/O that is queued before its
+    // completion is watched would never end.
     ("rq_complete", "block_rq_complete"),
     ("bio_complete", "block_bio_complete"),
     ("rq_issue", "block_rq_issue"),
@@ -41,6 +43,8 @@ const PROGRAMS: [(&str, &str); 10] = [
     ("process_exit", "sched_process_exit"),
     ("bio_queue", "block_bio_queue"),
 ];
+/// Where a kernel describes its types.
+const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 /// Disks that the programs compare with.
 const MOST_DEVICES: usize = 32;
 /// Places of a bucket in the table of bios.
@@ -99,15 +103,11 @@ impl BpfSource {
         }
     }
 
-    /// Only at the end: completions have been missing while `bpf` calls were made, for no proven reason.
-    fn read_counters(&mut self) {
-        let Some(map) = self.programs.map("counters") else { return };
-        let Ok(counters) = PerCpuArray::<_, u64>::try_from(map) else { return };
-        let sum = |index: u32| -> u64 {
-            counters.get(&index, 0).map(|values| values.iter().sum()).unwrap_or_default()
-        };
-        self.counts.lost = sum(LOST);
-        self.counts.unmatched = sum(UNMATCHED);
+    /// The sum of all processors. Only at the end: a look into a map costs a call of the kernel.
+    fn counter(&self, place: u32) -> u64 {
+        let Some(map) = self.programs.map("counters") else { return 0 };
+        let Ok(counters) = PerCpuArray::<_, u64>::try_from(map) else { return 0 };
+        counters.get(&place, 0).map(|values| values.iter().sum()).unwrap_or_default()
     }
 
     /// The I/Os that are still under way.
@@ -145,7 +145,7 @@ pub fn check(object: Option<&Path>) -> Result<(), CaptureError> {
 
 fn load(object: &Path, disks: &[u32], buffer_bytes: u64) -> Result<Ebpf, CaptureError> {
     let bytes = std::fs::read(object).map_err(|cause| CaptureError::kernel(object, cause))?;
-    let btf = Btf::from_sys_fs().map_err(|error| refused("the kernel's types (BTF)", &error))?;
+    let btf = kernel_types()?;
     let mut numbers = [0_u32; MOST_DEVICES];
     numbers[..disks.len()].copy_from_slice(disks);
     let count = disks.len() as u32;
@@ -160,9 +160,18 @@ fn load(object: &Path, disks: &[u32], buffer_bytes: u64) -> Result<Ebpf, Capture
         .map_err(|error| refused("the BPF programs", &error))
 }
 
+/// The kernel's own types, to which the programs are fitted.
+fn kernel_types() -> Result<Btf, CaptureError> {
+    if !Path::new(KERNEL_TYPES).exists() {
+        let message = "this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF)";
+        return Err(CaptureError::Unavailable(message.to_owned()));
+    }
+    Btf::from_sys_fs().map_err(|error| refused("the kernel's types (BTF)", &error))
+}
+
 /// Loads all programs: the kernel checks them.
 fn verify(programs: &mut Ebpf) -> Result<(), CaptureError> {
-    let btf = Btf::from_sys_fs().map_err(|error| refused("the kernel's types (BTF)", &error))?;
+    let btf = kernel_types()?;
     for (name, tracepoint) in PROGRAMS {
         let loaded = program_of(programs, name)?.load(tracepoint, &btf);
         loaded.map_err(|error| refused(&format!("the program at {tracepoint}"), &error))?;
@@ -197,6 +206,9 @@ fn incomplete(part: &str) -> CaptureError {
 
 /// The kernel does not take it: too old, locked down, or without a capability.
 fn refused(what: &str, error: &dyn std::error::Error) -> CaptureError {
+    if lockdown::is_confidential() {
+        return CaptureError::Unavailable(lockdown::reason(what));
+    }
     let mut reasons = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -231,7 +243,10 @@ impl Source for BpfSource {
     }
 
     fn stop(&mut self, batch: &mut Batch, names: &mut Names) -> Result<(), CaptureError> {
-        for (name, _) in PROGRAMS {
+        // Without its queueing, a completion would count as unmatched from here on.
+        self.counts.unmatched = self.counter(UNMATCHED);
+        // Completions last: an I/O that is queued after they are watched would never end.
+        for (name, _) in PROGRAMS.into_iter().rev() {
             if let Some(program) = self.programs.program_mut(name) {
                 // Unloading detaches it.
                 let program: Result<&mut BtfTracePoint, _> = program.try_into();
@@ -242,7 +257,7 @@ impl Source for BpfSource {
         }
         self.drain(batch, names);
         self.take_open(batch, names);
-        self.read_counters();
+        self.counts.lost = self.counter(LOST);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use crate::error::CaptureError;
+use crate::lockdown;
 
 /// The root of a tracefs, and what keeps it mounted.
 #[derive(Debug)]
@@ -35,6 +36,9 @@ pub fn find() -> Result<Tracefs, CaptureError> {
         }
     }
     let mount = mount_detached(c"tracefs").map_err(|cause| match cause.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) if lockdown::is_confidential() => {
+            CaptureError::Unavailable(lockdown::reason("mounting tracefs"))
+        }
         Some(libc::EPERM | libc::EACCES) => {
             CaptureError::NotPermitted { what: "mounting tracefs".to_owned(), cause }
         }

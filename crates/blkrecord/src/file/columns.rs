@@ -10,7 +10,7 @@ use super::varint::{self, Input};
 use crate::io::{Flags, Io, Moment, Operation};
 use crate::task_event::{TaskEvent, TaskEventKind};
 
-/// Rows of a block at most.
+/// Rows of a block at most; writers put [`crate::batch::BATCH_IOS`] into one.
 pub const MOST_ROWS: u64 = 1 << 16;
 
 /// The raw data of an `IOS ` block.

@@ -9,6 +9,7 @@ use super::{MAGIC, OLDEST_VERSION, VERSION, columns};
 use crate::batch::Batch;
 use crate::error::{Place, RecordError, Warnings};
 use crate::facts::{CgroupFacts, Facts, Tally};
+use crate::limits::{CGROUP_BYTES, CGROUPS, DEVICES, FACT_BYTES, TooLarge};
 use crate::names::Names;
 use crate::readers::{RecordReader, Source};
 
@@ -22,7 +23,22 @@ pub struct Reader {
     names: Names,
     tally: Tally,
     warnings: Warnings,
+    /// Of all blocks, decompressed.
+    raw_bytes: u64,
+    cgroup_bytes: usize,
     ended: bool,
+}
+
+/// Why a block cannot be used.
+enum Refused {
+    Damaged(&'static str),
+    TooLarge(String),
+}
+
+impl From<&'static str> for Refused {
+    fn from(message: &'static str) -> Self {
+        Self::Damaged(message)
+    }
 }
 
 impl Reader {
@@ -43,7 +59,14 @@ impl Reader {
             return Err(damaged(14, &message));
         }
         let offset = magic.len() as u64;
-        let facts = match block::read(&mut input) {
+        let facts: Facts = match block::read(&mut input) {
+            Ok(Found::Block(Kind::FACTS, raw)) if raw.len() > FACT_BYTES => {
+                let message = format!(
+                    "{} bytes of conditions are larger than those of any recording: {FACT_BYTES}",
+                    raw.len()
+                );
+                return Err(TooLarge::new(path, message).into());
+            }
             Ok(Found::Block(Kind::FACTS, raw)) => serde_json::from_slice(&raw)
                 .map_err(|error| damaged(offset, &format!("the facts cannot be read: {error}")))?,
             Ok(Found::Block(..)) => return Err(damaged(offset, "the first block has no facts")),
@@ -51,6 +74,15 @@ impl Reader {
             Ok(Found::Damaged(message)) => return Err(damaged(offset, message)),
             Err(error) => return Err(RecordError::system(path, error)),
         };
+        if facts.devices.len() > DEVICES || facts.cgroups.len() > CGROUPS {
+            let message = format!(
+                "{} devices and {} control groups in its conditions are larger than those of any recording: {DEVICES} \
+                 and {CGROUPS}",
+                facts.devices.len(),
+                facts.cgroups.len()
+            );
+            return Err(TooLarge::new(path, message).into());
+        }
         let offset = input.position();
         Ok(Self {
             input,
@@ -60,6 +92,8 @@ impl Reader {
             names: Names::default(),
             tally: Tally::default(),
             warnings: Warnings::default(),
+            raw_bytes: 0,
+            cgroup_bytes: 0,
             ended: false,
         })
     }
@@ -68,25 +102,9 @@ impl Reader {
         self.warnings.add(|| Place::byte(&self.path, offset), || message.to_owned());
     }
 
-    fn take_block(
-        &mut self,
-        kind: Kind,
-        raw: &[u8],
-        batch: &mut Batch,
-    ) -> Result<(), &'static str> {
+    fn take_block(&mut self, kind: Kind, raw: &[u8], batch: &mut Batch) -> Result<(), Refused> {
         match kind {
-            Kind::NAMES => {
-                let mut input = Input::new(raw);
-                while !input.is_empty() {
-                    let name = input.get().and_then(|bytes| input.take(bytes));
-                    let name = name.and_then(|name| std::str::from_utf8(name).ok());
-                    let before = self.names.len();
-                    self.names.number_of(name.ok_or("a name is damaged")?);
-                    if self.names.len() == before {
-                        return Err("a name appears twice");
-                    }
-                }
-            }
+            Kind::NAMES => self.take_names(raw)?,
             Kind::IOS => {
                 let before = batch.ios.len();
                 columns::decode_ios(raw, self.names.len(), &mut batch.ios)?;
@@ -98,11 +116,7 @@ impl Reader {
                 self.tally.incomplete += open as u64;
             }
             Kind::TASKS => columns::decode_tasks(raw, self.names.len(), &mut batch.tasks)?,
-            Kind::CGROUPS => {
-                let more: Vec<CgroupFacts> =
-                    serde_json::from_slice(raw).map_err(|_| "the control groups cannot be read")?;
-                self.facts.cgroups.extend(more);
-            }
+            Kind::CGROUPS => self.take_cgroups(raw)?,
             Kind::TALLY | Kind::END => {
                 let tally: Tally =
                     serde_json::from_slice(raw).map_err(|_| "the counts cannot be read")?;
@@ -113,6 +127,48 @@ impl Reader {
                 self.tally.whole = kind == Kind::END;
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_names(&mut self, raw: &[u8]) -> Result<(), Refused> {
+        let mut input = Input::new(raw);
+        while !input.is_empty() {
+            let name = input.get().and_then(|bytes| input.take(bytes));
+            let name = name.and_then(|name| std::str::from_utf8(name).ok());
+            let before = self.names.len();
+            let is_full = self.names.is_full();
+            self.names.number_of(name.ok_or("a name is damaged")?);
+            if self.names.len() == before {
+                if is_full {
+                    let message = format!("{before} names are larger than those of any recording");
+                    return Err(Refused::TooLarge(message));
+                }
+                return Err("a name appears twice".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what fits: an analysis needs no settings.
+    fn take_cgroups(&mut self, raw: &[u8]) -> Result<(), Refused> {
+        let before = self.cgroup_bytes;
+        self.cgroup_bytes = before.saturating_add(raw.len());
+        let known = self.facts.cgroups.len();
+        let mut left_out = before <= CGROUP_BYTES && self.cgroup_bytes > CGROUP_BYTES;
+        if self.cgroup_bytes <= CGROUP_BYTES {
+            let mut more: Vec<CgroupFacts> =
+                serde_json::from_slice(raw).map_err(|_| "the control groups cannot be read")?;
+            left_out = known < CGROUPS && known + more.len() > CGROUPS;
+            more.truncate(CGROUPS - known);
+            self.facts.cgroups.append(&mut more);
+        }
+        if left_out {
+            let message = format!(
+                "the settings of its control groups are larger than those of any recording ({CGROUPS} groups, \
+                 {CGROUP_BYTES} bytes); the rest is left out"
+            );
+            self.warn(self.offset, &message);
         }
         Ok(())
     }
@@ -135,11 +191,17 @@ impl RecordReader for Reader {
             self.offset = self.input.position();
             match found {
                 Found::Block(kind, raw) => {
-                    if let Err(message) = self.take_block(kind, &raw, batch) {
-                        self.warn(offset, message);
-                        self.ended = true;
-                    } else if kind == Kind::END {
-                        self.ended = true;
+                    self.raw_bytes += raw.len() as u64;
+                    self.input.stored().check_growth(&self.path, self.raw_bytes)?;
+                    match self.take_block(kind, &raw, batch) {
+                        Ok(()) => self.ended = kind == Kind::END,
+                        Err(Refused::Damaged(message)) => {
+                            self.warn(offset, message);
+                            self.ended = true;
+                        }
+                        Err(Refused::TooLarge(message)) => {
+                            return Err(TooLarge::new(&self.path, message).into());
+                        }
                     }
                 }
                 Found::End => {

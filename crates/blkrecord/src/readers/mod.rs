@@ -4,6 +4,7 @@ mod alibaba;
 mod blkparse;
 mod blkreplay;
 pub mod blktrace;
+mod bounded;
 mod clock;
 mod fields;
 mod iolog;
@@ -11,6 +12,7 @@ mod lines;
 mod msr;
 mod native;
 mod source;
+mod stream;
 mod systor;
 mod text;
 
@@ -19,7 +21,9 @@ use std::path::{Path, PathBuf};
 use crate::batch::Batch;
 use crate::error::{Place, RecordError, Warnings};
 use crate::facts::{Facts, Tally};
+use crate::limits::Bounds;
 use crate::names::Names;
+use bounded::Bounded;
 pub use source::Source;
 
 /// A trace that is read batch by batch.
@@ -84,9 +88,13 @@ const HEAD_BYTES: usize = 64 << 10;
 ///
 /// For a trace of blktrace, `path` may be one of the files of its processors (`sda.blktrace.0`) or their
 /// common beginning (`sda`); all are read together.
-pub fn open(path: &Path, format: Option<&Format>) -> Result<Box<dyn RecordReader>, RecordError> {
+pub fn open(
+    path: &Path,
+    format: Option<&Format>,
+    bounds: &Bounds,
+) -> Result<Box<dyn RecordReader>, RecordError> {
     let paths = files_of(path);
-    let mut first = Source::open(&paths[0])?;
+    let mut first = Source::open(&paths[0], &bounds.interrupt)?;
     let format = match format {
         Some(format) => format,
         None => detect(&mut first, &paths[0])?,
@@ -94,10 +102,20 @@ pub fn open(path: &Path, format: Option<&Format>) -> Result<Box<dyn RecordReader
     let mut files = vec![(paths[0].clone(), first)];
     if format.several {
         for path in &paths[1..] {
-            files.push((path.clone(), Source::open(path)?));
+            files.push((path.clone(), Source::open(path, &bounds.interrupt)?));
         }
     }
-    (format.open)(files)
+    open_bounded(path, format, files, bounds)
+}
+
+fn open_bounded(
+    path: &Path,
+    format: &Format,
+    files: Vec<(PathBuf, Source)>,
+    bounds: &Bounds,
+) -> Result<Box<dyn RecordReader>, RecordError> {
+    let stored = files.iter().map(|(_, source)| source.stored().clone()).collect();
+    Ok(Bounded::boxed((format.open)(files)?, path, bounds, stored))
 }
 
 /// The format of that name.
@@ -116,7 +134,7 @@ pub fn from_bytes(
         Some(format) => format,
         None => detect(&mut source, path)?,
     };
-    (format.open)(vec![(path.to_owned(), source)])
+    open_bounded(path, format, vec![(path.to_owned(), source)], &Bounds::default())
 }
 
 fn detect(source: &mut Source, path: &Path) -> Result<&'static Format, RecordError> {

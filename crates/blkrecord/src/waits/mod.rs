@@ -23,6 +23,7 @@ use serde::Serialize;
 
 use crate::error::RecordError;
 use crate::facts::{Facts, Tally};
+use crate::interrupt::Interrupt;
 use crate::readers::RecordReader;
 use histogram::{Histogram, Summary};
 use occupancy::{Depths, Holders, Occupancy};
@@ -98,20 +99,29 @@ pub struct DeviceWaits {
     pub in_device: Depths,
 }
 
+/// Bytes that are kept of each I/O at most: its row, its places in two orders, and what sorting needs.
+pub const KEPT_BYTES: u64 = 88;
+
+/// Rows between two looks whether to go on.
+const CHUNK_ROWS: usize = 1 << 16;
+
 /// Reads a trace to its end and counts.
-pub fn of(reader: &mut dyn RecordReader) -> Result<Waits, RecordError> {
+pub fn of(reader: &mut dyn RecordReader, interrupt: &Interrupt) -> Result<Waits, RecordError> {
     let rows = Rows::read(reader)?;
+    interrupt.check()?;
     let warnings = reader.warnings();
     let mut texts: Vec<String> = warnings.first.iter().map(ToString::to_string).collect();
     if warnings.count > texts.len() as u64 {
         texts.push(format!("{} more warnings", warnings.count - texts.len() as u64));
     }
     let mut counted = Counted::new(&rows);
-    for row in &rows.rows {
-        counted.add(row);
+    for some in rows.rows.chunks(CHUNK_ROWS) {
+        interrupt.check()?;
+        some.iter().for_each(|row| counted.add(row));
     }
-    let occupancy = Occupancy::of(&rows);
+    let occupancy = Occupancy::of(&rows, interrupt)?;
     let over_time = OverTime::of(&rows);
+    interrupt.check()?;
     let name = |number: u32| reader.names().text(number).to_owned();
     let mut tasks: Vec<TaskWaits> = Vec::new();
     for (index, (key, count)) in rows.tasks.keys.iter().zip(counted.tasks).enumerate() {

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::DeviceWaits;
 use super::rows::{NEVER, Row, Rows};
+use crate::interrupt::{Interrupt, Interrupted};
 
 /// Tasks with accounts of their own; the others share one. Each event costs their square at worst.
 const CLASSES: usize = 16;
@@ -90,7 +91,7 @@ struct DeviceState {
 }
 
 impl Occupancy {
-    pub fn of(rows: &Rows) -> Self {
+    pub fn of(rows: &Rows, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let (class_of, task_of) = classes(rows);
         let mut sweep = Self {
             class_of,
@@ -102,23 +103,24 @@ impl Occupancy {
             span_ns: rows.span_ns.saturating_sub(rows.begin_ns),
         };
         if rows.completions_known {
-            sweep.run(rows);
+            sweep.run(rows, interrupt)?;
         }
         for row in &rows.rows {
             let device = &mut sweep.devices[row.device as usize];
             device.ios += 1;
             device.bytes += u64::from(row.bytes);
         }
-        sweep
+        Ok(sweep)
     }
 
-    fn run(&mut self, rows: &Rows) {
+    fn run(&mut self, rows: &Rows, interrupt: &Interrupt) -> Result<(), Interrupted> {
         let all = &rows.rows;
         // I/Os without a completion are left out: they would hold the device for ever.
         let done = |index: &u32| all[*index as usize].completed_ns != NEVER;
         let mut entered: Vec<u32> = (0..all.len() as u32).filter(done).collect();
         let mut completed = entered.clone();
         entered.sort_by_key(|index| all[*index as usize].entered_ns());
+        interrupt.check()?;
         completed.sort_by_key(|index| all[*index as usize].completed_ns);
         let (mut queue, mut enter, mut complete) = (0, 0, 0);
         while complete < completed.len() {
@@ -138,8 +140,12 @@ impl Occupancy {
             } else {
                 self.complete(next_out);
                 complete += 1;
+                if complete % super::CHUNK_ROWS == 0 {
+                    interrupt.check()?;
+                }
             }
         }
+        Ok(())
     }
 
     fn queue(&mut self, row: &Row) {

@@ -5,6 +5,7 @@ use std::fs;
 use crate::samples::{self, CGROUP, NOTIFY, Record, WRITE, blktrace, read};
 use blkrecord::batch::Batch;
 use blkrecord::io::{Moment, Operation};
+use blkrecord::limits::Bounds;
 use blkrecord::readers;
 
 #[test]
@@ -52,7 +53,7 @@ fn processors_are_merged_by_time() {
     }
     let whole = read(blktrace(&records, false, false)).unwrap();
     for name in ["sda", "sda.blktrace.1"] {
-        let mut reader = readers::open(&folder.join(name), None).unwrap();
+        let mut reader = readers::open(&folder.join(name), None, &Bounds::default()).unwrap();
         let mut batch = Batch::default();
         while reader.read(&mut batch).unwrap() && !reader.tally().whole {}
         assert_eq!(batch.ios, whole.ios);

@@ -2,6 +2,7 @@
 
 mod blktrace_formats;
 mod damage;
+mod limits;
 mod own_format;
 mod samples;
 mod text_formats;

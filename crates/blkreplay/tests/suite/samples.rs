@@ -5,6 +5,7 @@ use std::path::Path;
 use blkrecord::batch::Batch;
 use blkrecord::facts::{DeviceFacts, Facts, Tally};
 use blkrecord::file::Writer;
+use blkrecord::interrupt::Interrupt;
 use blkrecord::io::{Io, Moment, Operation};
 use blkrecord::names::Names;
 use blkrecord::readers;
@@ -99,7 +100,7 @@ impl Recording {
 
 pub fn of_bytes(bytes: Vec<u8>, options: &Options) -> Result<Workload, ReplayError> {
     let mut reader = readers::from_bytes(Path::new("test"), bytes, None)?;
-    workload(&mut *reader, options)
+    workload(&mut *reader, options, &Interrupt::default())
 }
 
 /// Plans, through the job file's text and its checks.

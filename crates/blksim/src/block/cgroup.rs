@@ -7,8 +7,13 @@
 //! attributes `ioband.*`. The root is `/`; `a/b` is a child of `a`. A leading
 //! device number (`8:0 rbps=…`) is skipped: there is one device.
 //!
+//! Groups are numbered in the order in which jobs name them, parents first; those without jobs come
+//! last. So the way in which a setting was given, and the name of a group, say nothing about its number.
+//!
 //! Simplified: a job is in its group from its first to its last moment;
-//! `cgroup_weight` sets both `io.weight` and bfq's weight, the latter at most 1000.
+//! `cgroup_weight` sets the weights under io.cost, cfq and bfq, the last at most 1000.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::core::error::{ErrorKind, SimulationError};
 use crate::core::params::{Param, ParamError, Problem, Unit, Values, nearest};
@@ -125,6 +130,7 @@ pub struct Group {
 #[derive(Debug, Clone)]
 pub struct Cgroups {
     pub groups: Vec<Group>,
+    numbers: BTreeMap<String, u16>,
     pub cost_qos: Values,
     pub cost_model: Values,
     /// dm-ioband stands above the device.
@@ -158,33 +164,43 @@ impl Cgroups {
     pub fn new(given: &GivenGroups, jobs: &[Job]) -> Result<Self, SimulationError> {
         let mut tree = Self {
             groups: Vec::new(),
+            numbers: BTreeMap::new(),
             cost_qos: Values::defaults(COST_QOS),
             cost_model: Values::defaults(COST_MODEL),
             band: None,
         };
         tree.add("/", 0);
+        for name in jobs.iter().filter_map(|job| job.cgroup.as_deref()) {
+            tree.find_or_add(name)?;
+        }
         for (name, attributes) in given {
             let group = tree.find_or_add(name)?;
             for (attribute, text) in attributes {
                 tree.set(group, attribute, strip_device(text))?;
             }
         }
+        tree.follow_legacy_defaults(given);
         for job in jobs {
             tree.join(job)?;
         }
-        let legacy = given.iter().any(|(_, a)| a.iter().any(|(name, _)| name == CFQ_WEIGHT.name));
-        if legacy {
-            for (index, group) in tree.groups.iter_mut().enumerate() {
-                let named = given.iter().any(|(name, attributes)| {
-                    (name == &group.name || (index == 0 && name == "/"))
-                        && attributes.iter().any(|(name, _)| name == CFQ_WEIGHT.name)
-                });
-                if !named {
-                    group.weights.cfq = CFQ_WEIGHT.default as u32;
-                }
+        Ok(tree)
+    }
+
+    /// With the weight of one group that of cgroup v1, all others have its default.
+    fn follow_legacy_defaults(&mut self, given: &GivenGroups) {
+        let named: BTreeSet<u16> = given
+            .iter()
+            .filter(|(_, attributes)| attributes.iter().any(|(name, _)| name == CFQ_WEIGHT.name))
+            .filter_map(|(group, _)| self.find(group))
+            .collect();
+        if named.is_empty() {
+            return;
+        }
+        for (number, group) in (0..).zip(&mut self.groups) {
+            if !named.contains(&number) {
+                group.weights.cfq = CFQ_WEIGHT.default as u32;
             }
         }
-        Ok(tree)
     }
 
     /// Index of the group of a job.
@@ -200,7 +216,7 @@ impl Cgroups {
     fn find(&self, name: &str) -> Option<u16> {
         let name = name.trim_matches('/');
         let name = if name.is_empty() { "/" } else { name };
-        self.groups.iter().position(|group| group.name == name).map(|index| index as u16)
+        self.numbers.get(name).copied()
     }
 
     /// Writes a file of a group that exists. Returns the group's index.
@@ -232,7 +248,9 @@ impl Cgroups {
             latency_target_ns: 0,
             band: Values::defaults(BAND_GROUP),
         });
-        (self.groups.len() - 1) as u16
+        let number = (self.groups.len() - 1) as u16;
+        self.numbers.insert(name.to_owned(), number);
+        number
     }
 
     fn find_or_add(&mut self, name: &str) -> Result<u16, SimulationError> {

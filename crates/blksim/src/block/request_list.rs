@@ -17,6 +17,7 @@ const BATCH_NS: u64 = 20_000_000;
 /// The sync and the async pool of a group.
 #[derive(Debug, Clone, Default)]
 struct Pools {
+    met: bool,
     used: [u32; 2],
     full: [bool; 2],
     sleepers: [VecDeque<TaskId>; 2],
@@ -33,6 +34,8 @@ struct Batch {
 #[derive(Debug, Clone, Default)]
 pub struct RequestLists {
     groups: Vec<Pools>,
+    /// Groups that have asked for a request, in the order in which they first did (`q->blkg_list`).
+    met: Vec<u16>,
     tasks: Vec<Batch>,
 }
 
@@ -44,11 +47,26 @@ fn pool_of(request: &Request) -> usize {
 
 impl RequestLists {
     fn pools(&mut self, group: u16) -> &mut Pools {
-        let group = usize::from(group);
-        if self.groups.len() <= group {
-            self.groups.resize_with(group + 1, Pools::default);
+        let index = usize::from(group);
+        if self.groups.get(index).is_none_or(|pools| !pools.met) {
+            self.meet(group);
         }
-        &mut self.groups[group]
+        &mut self.groups[index]
+    }
+
+    #[cold]
+    fn meet(&mut self, group: u16) {
+        let index = usize::from(group);
+        let nr_groups = self.groups.len().max(index + 1);
+        self.groups.resize_with(nr_groups, Pools::default);
+        self.groups[index].met = true;
+        self.met.push(group);
+    }
+
+    /// The root, then the others, the newest first (`__blk_queue_next_rl`).
+    fn in_order_of_resizing(&self) -> Vec<u16> {
+        let root = self.met.iter().copied().filter(|group| *group == 0);
+        root.chain(self.met.iter().rev().copied().filter(|group| *group != 0)).collect()
     }
 
     /// Takes a request out of its pool; returns how many that has given out. With `must`, the scheduler
@@ -107,7 +125,8 @@ impl RequestLists {
     /// `nr_requests` was changed: one sleeper of each pool below the new limit is woken
     /// (`blk_queue_update_nr_requests`).
     pub fn resize(&mut self, nr_requests: u32, woken: &mut Vec<TaskId>) {
-        for pools in &mut self.groups {
+        for group in self.in_order_of_resizing() {
+            let pools = &mut self.groups[usize::from(group)];
             for pool in 0..2 {
                 pools.full[pool] = pools.used[pool] >= nr_requests;
                 if !pools.full[pool] {

@@ -5,7 +5,7 @@
 //! request waits for ever. A scheduler that breaks a rule, or whose code fails, is set aside: what it holds goes
 //! to the device in order of arrival, and the simulation ends with the reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -153,8 +153,9 @@ pub struct Registered {
     failure: Option<String>,
     held: BTreeMap<u64, Held>,
     /// Requests that joined another and need no dispatch.
-    joined: Vec<u64>,
-    in_device: Vec<(RequestId, u64)>,
+    joined: BTreeSet<u64>,
+    /// The numbers of requests that are held or in the device.
+    numbers: BTreeMap<RequestId, u64>,
     nr_inserted: u64,
     nr_dispatched: u64,
     /// Time of the last timer that was asked for.
@@ -174,8 +175,8 @@ impl Registered {
             code,
             failure,
             held: BTreeMap::new(),
-            joined: Vec::new(),
-            in_device: Vec::new(),
+            joined: BTreeSet::new(),
+            numbers: BTreeMap::new(),
             nr_inserted: 0,
             nr_dispatched: 0,
             timer_ns: 0,
@@ -236,8 +237,11 @@ impl Registered {
     fn give(&mut self, number: u64) -> Option<RequestId> {
         let held = self.held.remove(&number)?;
         self.nr_dispatched += 1;
-        self.in_device.push((held.id, number));
         Some(held.id)
+    }
+
+    fn nr_in_device(&self) -> usize {
+        self.numbers.len() - self.held.len()
     }
 
     /// The mistake in dispatching a number that is not held.
@@ -247,7 +251,7 @@ impl Registered {
             let nr = self.nr_inserted;
             return format!("{name} dispatched request {number}, but was given only {nr} so far");
         }
-        let place = if self.in_device.iter().any(|(_, other)| *other == number) {
+        let place = if self.numbers.values().any(|other| *other == number) {
             "is in the device"
         } else {
             "is done"
@@ -282,8 +286,8 @@ impl Clone for Registered {
         };
         let Self { info, nr_inserted, nr_dispatched, timer_ns, .. } = *self;
         let (held, joined) = (self.held.clone(), self.joined.clone());
-        let in_device = self.in_device.clone();
-        Self { info, code, failure, held, joined, in_device, nr_inserted, nr_dispatched, timer_ns }
+        let numbers = self.numbers.clone();
+        Self { info, code, failure, held, joined, numbers, nr_inserted, nr_dispatched, timer_ns }
     }
 }
 
@@ -308,8 +312,8 @@ impl Scheduler for Registered {
             code: None,
             failure: None,
             held: BTreeMap::new(),
-            joined: Vec::new(),
-            in_device: Vec::new(),
+            joined: BTreeSet::new(),
+            numbers: BTreeMap::new(),
             nr_inserted: 0,
             nr_dispatched: 0,
             timer_ns: 0,
@@ -321,6 +325,7 @@ impl Scheduler for Registered {
         self.nr_inserted += 1;
         let now_ns = cx.now_ns();
         self.held.insert(self.nr_inserted, Held { id, inserted_ns: now_ns, older });
+        self.numbers.insert(id, self.nr_inserted);
         let facts = self.facts(&cx.requests[id], cx.group(cx.requests[id].group).bfq);
         self.call(cx, |code| code.insert(now_ns, facts));
     }
@@ -330,7 +335,7 @@ impl Scheduler for Registered {
         while !self.held.is_empty() && self.code.is_some() {
             let Some(answer) = self.call(cx, |code| code.dispatch(now_ns)) else { break };
             let Some(number) = answer else {
-                if !self.in_device.is_empty() || self.timer_ns > now_ns {
+                if self.nr_in_device() > 0 || self.timer_ns > now_ns {
                     return None;
                 }
                 let (name, nr) = (self.name(), self.held.len());
@@ -340,8 +345,7 @@ impl Scheduler for Registered {
                 ));
                 break;
             };
-            if let Some(place) = self.joined.iter().position(|joined| *joined == number) {
-                self.joined.swap_remove(place);
+            if self.joined.remove(&number) {
                 continue;
             }
             if let Some(id) = self.give(number) {
@@ -361,18 +365,16 @@ impl Scheduler for Registered {
     }
 
     fn requests_merged(&mut self, _cx: &mut Context, _kept: RequestId, gone: RequestId) {
-        let found = self.held.iter().find(|(_, held)| held.id == gone);
-        if let Some((&number, _)) = found {
+        if let Some(number) = self.numbers.remove(&gone) {
             self.held.remove(&number);
-            self.joined.push(number);
+            self.joined.insert(number);
         }
     }
 
     fn complete(&mut self, cx: &mut Context, id: RequestId) {
-        let found = self.in_device.iter().position(|(other, _)| *other == id);
+        let found = self.numbers.remove(&id);
         debug_assert!(found.is_some(), "{}: request {id:?} completes, not dispatched", self.name());
-        let Some(place) = found else { return };
-        let (_, number) = self.in_device.swap_remove(place);
+        let Some(number) = found else { return };
         let now_ns = cx.now_ns();
         self.call(cx, |code| code.completed(now_ns, number));
     }

@@ -42,6 +42,8 @@ struct Samples {
 #[derive(Debug, Clone)]
 struct LatencyGroup {
     parent: usize,
+    /// The kernel has made it: it has a target, or it, or a group below it, has done I/O.
+    met: bool,
     target_ns: u64,
     window_ns: u64,
     window_start_ns: u64,
@@ -79,6 +81,7 @@ impl IoLatency {
     pub fn new(groups: &[Group], rotational: bool, nr_requests: u32) -> Self {
         let groups = groups.iter().map(|group| LatencyGroup {
             parent: group.parent as usize,
+            met: group.latency_target_ns > 0,
             target_ns: group.latency_target_ns,
             window_ns: window_of(group.latency_target_ns),
             window_start_ns: 0,
@@ -95,6 +98,21 @@ impl IoLatency {
             recent_of_children: 0,
         });
         Self { groups: groups.collect(), rotational, nr_requests, tracked: Vec::new() }
+    }
+
+    /// The first I/O of a group, or its first target: it begins now, with its siblings' limits as they are
+    /// (`iolatency_pd_init`).
+    fn meet(&mut self, group: usize, now_ns: u64) {
+        let mut at = group;
+        while at > 0 && !self.groups[at].met {
+            let parent = self.groups[at].parent;
+            let cookie = self.groups[parent].children_cookie;
+            let entry = &mut self.groups[at];
+            entry.met = true;
+            entry.cookie = cookie;
+            entry.window_start_ns = now_ns;
+            at = parent;
+        }
     }
 
     fn step(&self, up: bool) -> u32 {
@@ -251,6 +269,9 @@ impl Policy for IoLatency {
             return Admission::Pass;
         }
         self.nr_requests = cx.nr_requests;
+        if !self.groups[group].met {
+            self.meet(group, cx.now_ns());
+        }
         self.follow(cx, group);
         let entry = &mut self.groups[group];
         if entry.sleepers.is_empty() && entry.in_flight < entry.max_depth {
@@ -284,8 +305,10 @@ impl Policy for IoLatency {
         }
     }
 
+    /// The queue may have had I/O of any group.
     fn begin(&mut self, now_ns: u64) {
         for group in &mut self.groups {
+            group.met = true;
             group.window_start_ns = now_ns;
         }
     }
@@ -296,6 +319,7 @@ impl Policy for IoLatency {
         if changed.attribute != "io.latency" || group == 0 {
             return;
         }
+        self.meet(group, cx.now_ns());
         let target_ns = changed.cgroups.groups[group].latency_target_ns;
         let entry = &mut self.groups[group];
         let before_ns = std::mem::replace(&mut entry.target_ns, target_ns);

@@ -21,7 +21,7 @@ impl Machine {
                 events.advance_to(time_ns);
                 Some(Event { time_ns, class, subject: 0 })
             }
-            _ => events.advance(),
+            _ => events.advance_any(),
         }
     }
 
@@ -63,7 +63,7 @@ impl Machine {
         let Some(processors) = &mut self.processors else { return };
         let runs_task = class == Class::Processor;
         if let Err(free_ns) = processors.begin(cpu, runs_task, &mut self.block.events) {
-            processors.postpone(free_ns, class, subject, &mut self.block.events);
+            processors.postpone(cpu, free_ns, class, subject, &mut self.block.events);
             return;
         }
         self.block.cpu = cpu as u16;

@@ -139,6 +139,7 @@ impl Processors {
     /// An event waits until its processor is free.
     pub(crate) fn postpone(
         &mut self,
+        cpu: usize,
         free_ns: u64,
         class: Class,
         subject: u32,
@@ -148,7 +149,9 @@ impl Processors {
         match class {
             Class::Interrupt if first.alone => first.interrupt_ns = free_ns,
             Class::Processor if first.alone => first.call_ns = free_ns,
-            _ => events.at(free_ns, class, subject),
+            // There is only one of these for each processor.
+            Class::Interrupt | Class::Processor => events.at(free_ns, class, subject),
+            _ => events.postpone(cpu, class, subject, |cpu| self.all[cpu].free_ns),
         }
     }
 
@@ -220,7 +223,11 @@ impl Processors {
     pub(crate) fn place(&mut self, ready: Ready, events: &mut EventQueue) {
         let cpu = match ready {
             Ready::Submission(task) | Ready::Process(task) | Ready::Call(task) => {
-                let cpu = self.idle_near(self.of_task(task), events.now_ns());
+                let before = self.of_task(task);
+                let cpu = self.idle_near(before, events.now_ns());
+                if cpu != before {
+                    events.task_moves(task, before);
+                }
                 if let Some(place) = self.of_task.get_mut(task as usize) {
                     *place = cpu as u32;
                 }

@@ -174,12 +174,13 @@ impl Tasks {
         }
     }
 
-    /// All I/O contexts of a process.
+    /// All I/O contexts of a process: those beyond its own follow each other.
     pub(crate) fn contexts_of(&self, process: u32) -> impl Iterator<Item = u32> {
-        let first = self.count();
-        let further = (first..).zip(&self.processes_of_contexts);
-        let own = further.filter(move |(_, owner)| **owner == process).map(|(context, _)| context);
-        std::iter::once(process).chain(own)
+        let first = self.processes[process as usize].first_context;
+        let owners = &self.processes_of_contexts[first as usize..];
+        let further = owners.iter().take_while(|owner| **owner == process).count() as u32;
+        let first = self.count() + first;
+        std::iter::once(process).chain(first..first + further)
     }
 
     /// The job of each I/O context.

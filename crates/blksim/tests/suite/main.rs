@@ -19,6 +19,7 @@ mod behaviours_wbt;
 mod behaviours_writeback;
 mod closed_forms;
 mod conformance;
+mod conformance_groups;
 mod conformance_policies;
 mod determinism;
 mod fuzz;

@@ -103,13 +103,11 @@ class HeldDirectory:
         mount = mount_of_descriptor(self._descriptor)
         if mount is not None and mount.filesystem in _WITHOUT_OWNERS:
             return
-        if status.st_uid == os.stat(parent).st_uid and os.stat(parent).st_uid == os.geteuid():
-            raise _replaced(self.path)
         raise RefusedError(
             f"{self.path} belongs to user {status.st_uid} with mode {stat.S_IMODE(status.st_mode):o}, though"
             " blklab has just made it for itself alone: another user has replaced it, or the file system does"
-            " not let root own files (NFS with root_squash)",
-            hint="name a directory that belongs to root",
+            " not let root own files (NFS with root_squash, the mount option uid=)",
+            hint="name a directory on a file system that keeps owners",
         )
 
     def fileno(self) -> int:

@@ -119,7 +119,7 @@ def _mounted(name: str, at: str) -> RestoreError:
 
 
 class DirectoryEntry(NamedTuple):
-    """What a directory says of one of its entries."""
+    """An entry as its directory describes it."""
 
     name: str
     inode: int
@@ -127,7 +127,7 @@ class DirectoryEntry(NamedTuple):
 
 
 def entries_of(descriptor: int) -> list[DirectoryEntry]:
-    """What is in an open directory now.
+    """Lists an open directory as it is now.
 
     It is opened once more: on btrfs an open directory lists only what was there when it was opened.
     """

@@ -13,8 +13,8 @@ _MOST_LINKS = 40
 def untrusted_component(path: Path) -> str | None:
     """Says which component of a path another user could replace, and why; None if nobody can.
 
-    A component can be replaced by its owner, if it is a symbolic link, and by whoever may write to the
-    directory that it is in, unless that is sticky. Components that do not exist yet are trusted if their
+    The owner of a symbolic link can replace it, and so can everybody who may write to the directory of a
+    component, unless that is sticky. Components that do not exist yet are trusted if their
     parent is.
 
     Args:

@@ -21,6 +21,7 @@ from blklab.linux.journal.file import (
     sync_directory,
 )
 from blklab.linux.journal.journal import boot_id
+from blklab.linux.journal.last_recovery import RestoredRun, note_recovery
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.state import SUFFIX
 from blklab.linux.journal.undo import describe_pending, find_again, undo_all
@@ -125,7 +126,18 @@ def recover(state: Path, *, force: bool = False) -> list[RecoveryReport]:
                 reports.append(_recover_one(path, force=force))
             finally:
                 os.close(descriptor)
+        _note(state, reports)
     return reports
+
+
+def _note(state: Path, reports: list[RecoveryReport]) -> None:
+    restored = [
+        RestoredRun(report.run_id, report.purpose, report.started_at, report.done, report.notes)
+        for report in reports
+        if report.error is None
+    ]
+    if restored:
+        note_recovery(state, restored)
 
 
 def _sweep_drafts(state: Path) -> None:

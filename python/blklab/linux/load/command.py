@@ -25,8 +25,11 @@ from blklab.records.samples import NS_PER_SECOND, CommandSample, JobSample
 from blklab.spec.commands import DIRECTORY_VARIABLE, JOB, Command, in_directory, required_test
 
 SHELL = "/bin/sh"
-_OWN_PROC = ("unshare", "--mount-proc")
-"""A /proc of the command's PID namespace: otherwise /proc/$$ is another process there."""
+_OWN_PROC = ("unshare", "--propagation", "slave", "--mount-proc")
+"""A /proc of the command's PID namespace: otherwise /proc/$$ is another process there.
+
+What is unmounted outside goes within it too: it must not hold the file systems of other runs.
+"""
 _MOST_LINES = 4
 """Of a failed command's errors."""
 _LONGEST_LINE = 200

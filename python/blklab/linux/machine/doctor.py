@@ -46,7 +46,7 @@ def examine() -> list[Finding]:
     if sys.platform == "linux":
         findings += [_root(), _sysfs()]
         findings += _disks()
-        findings += [_fio(), *_tools(), _udev(), _cgroups(), *_recording(), _loop(), _room(), _journals()]
+        findings += [_fio(), *_tools(), _udev(), _cgroups(), *_recording(), _loop(), _room(), killed_runs()]
     findings += [_core(), _postgresql(), _chromium()]
     return findings
 
@@ -227,8 +227,9 @@ def _room() -> Finding:
     )
 
 
-def _journals() -> Finding:
-    from blklab.linux.journal.recovery import any_journals, stale_journals  # noqa: PLC0415 - for Linux
+def killed_runs() -> Finding:
+    """Whether killed runs left anything changed, as `blklab restore --dry-run` sees it."""
+    from blklab.linux.journal.recovery import any_journals, preview  # noqa: PLC0415 - for Linux
     from blklab.linux.journal.state import state_directory  # noqa: PLC0415
 
     if os.geteuid() != 0 and any_journals(state_directory()):
@@ -238,10 +239,19 @@ def _journals() -> Finding:
             "there are journals that only root can read",
             "sudo blklab restore",
         )
-    stale = stale_journals(state_directory())
-    if stale:
-        names = ", ".join(path.stem for path in stale)
-        return Finding("killed runs", "lacking", f"{names} left settings changed", "blklab restore")
+    reports = preview(state_directory())
+    changed = [report.run_id for report in reports if report.done]
+    unclear = [report.run_id for report in reports if report.error is not None]
+    if changed:
+        return Finding(
+            "killed runs", "lacking", f"{', '.join(changed)} left settings changed", "blklab restore"
+        )
+    if unclear:
+        text = f"the journals of {', '.join(unclear)} cannot be read"
+        return Finding("killed runs", "lacking", text, "blklab restore")
+    if reports:
+        names = ", ".join(report.run_id for report in reports)
+        return Finding("killed runs", "ok", f"{names} was killed; every setting has its former value")
     return Finding("killed runs", "ok", "none left settings changed")
 
 

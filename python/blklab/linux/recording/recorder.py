@@ -15,13 +15,12 @@ from blklab import _core
 from blklab.errors import (
     BlklabError,
     InterruptedRunError,
-    MissingToolError,
     NotRootError,
     RequirementError,
     SpaceError,
-    reason_of,
 )
 from blklab.linux.processes.signals import shielded
+from blklab.linux.recording.command import end_command, start_command
 from blklab.recordings.facts import Tally
 
 CHECK_SECONDS = 0.1
@@ -39,13 +38,15 @@ class Recorded:
     missing: list[str]
     tally: Tally
     returncode: int | None
-    """Of the command; None if there was none, or if it still runs."""
+    """Of the command; None if there was none."""
     interrupted: InterruptedRunError | None
     """The signal that ended the recording."""
 
 
 def record(request: str, command: Sequence[str] = (), *, seconds: float | None = None) -> Recorded:
     """Records until the command has ended, the time is over, or a signal arrives; the file is whole then.
+
+    A command that a signal or an error leaves running is ended (`end_command`).
 
     Args:
         request: As `recording_request` gives it.
@@ -59,32 +60,22 @@ def record(request: str, command: Sequence[str] = (), *, seconds: float | None =
         SpaceError: if the file cannot be written.
     """
     recording = _begun(request)
-    interrupted: InterruptedRunError | None = None
     process: subprocess.Popen[bytes] | None = None
     end = None if seconds is None else time.monotonic() + seconds
     try:
-        process = _started(command) if command else None
-        while (process is None or process.poll() is None) and (end is None or time.monotonic() < end):
-            recording.check()
-            left = CHECK_SECONDS if end is None else min(CHECK_SECONDS, end - time.monotonic())
-            _wait(process, max(0, left))
-    except InterruptedRunError as error:
-        interrupted = error
-    except _core.CaptureError as error:
-        with suppress(_core.CaptureError):
-            recording.finish()
-        raise translated(error) from error
+        process = start_command(command) if command else None
+        interrupted = _watch(recording, process, end)
+        with shielded():
+            tally = _finished(recording)
+        interrupted = interrupted or _wait_for_end(process)
     except BaseException:
         with suppress(_core.CaptureError):
             recording.finish()
+        if process is not None:
+            end_command(process)
         raise
-    with shielded():
-        try:
-            tally = Tally.model_validate_json(recording.finish())
-        except _core.CaptureError as error:
-            raise translated(error) from error
-    if process is not None and interrupted is None:
-        process.wait()
+    if process is not None and interrupted is not None:
+        end_command(process, interrupted.signal_number)
     returncode = None if process is None else process.poll()
     return Recorded(recording.capture, recording.missing, tally, returncode, interrupted)
 
@@ -115,13 +106,37 @@ def _begun(request: str) -> _core.Recording:
         raise translated(error) from error
 
 
-def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
+def _watch(
+    recording: _core.Recording, process: subprocess.Popen[bytes] | None, end: float | None
+) -> InterruptedRunError | None:
+    """Returns once the command has ended, or at the monotonic time `end`, or with the signal that arrived."""
     try:
-        return subprocess.Popen(list(command))
-    except OSError as error:
-        raise MissingToolError(f"{command[0]}: cannot be started: {reason_of(error)}") from error
-    except ValueError as error:  # a NUL byte
-        raise MissingToolError(f"{command[0]!r}: cannot be started: {error}") from error
+        while (process is None or process.poll() is None) and (end is None or time.monotonic() < end):
+            recording.check()
+            left = CHECK_SECONDS if end is None else min(CHECK_SECONDS, end - time.monotonic())
+            _wait(process, max(0, left))
+    except InterruptedRunError as error:
+        return error
+    except _core.CaptureError as error:
+        raise translated(error) from error
+    return None
+
+
+def _finished(recording: _core.Recording) -> Tally:
+    try:
+        return Tally.model_validate_json(recording.finish())
+    except _core.CaptureError as error:
+        raise translated(error) from error
+
+
+def _wait_for_end(process: subprocess.Popen[bytes] | None) -> InterruptedRunError | None:
+    """Waits for a command that runs longer than the recording; gives the signal that arrived meanwhile."""
+    try:
+        if process is not None:
+            process.wait()
+    except InterruptedRunError as error:
+        return error
+    return None
 
 
 def _wait(process: subprocess.Popen[bytes] | None, seconds: float) -> None:

@@ -1,6 +1,6 @@
 """Files in a scratch directory on the file system under test.
 
-The directory is reached by a mount below `/run` only: whoever owns the one above can rename it, and put
+The directory is reached by a mount below `/run` only: the owner of the one above can rename it, and put
 anything in its place.
 """
 

@@ -1,4 +1,4 @@
-"""Where scratch files of loop devices may be: on a disk, or in memory if that was asked for."""
+"""Directories for scratch files of loop devices: on a disk, or in memory if that was asked for."""
 
 from __future__ import annotations
 

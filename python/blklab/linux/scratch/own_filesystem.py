@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 KIND = "ext4"
 MOUNT_OPTIONS = "noatime,nosuid,nodev"
-"""Whoever could write to the device would otherwise have set-user-id programs there."""
+"""Without set-user-id programs, as another user may have had the device or the directory."""
 _MAKE = ("mkfs.ext4", "-q", "-F", "-i", "8192", "-E", "lazy_itable_init=0,lazy_journal_init=0")
 """Room for many small files; lazy initialisation would write during the runs."""
 

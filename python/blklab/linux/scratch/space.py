@@ -45,7 +45,7 @@ class ScratchSpace(Protocol):
         """The steps of `prepare` as shell commands."""
 
     def let_others_pass(self) -> None:
-        """Lets other users pass through the folder, once it exists; nothing for devices."""
+        """Lets other users pass through the folder, once it exists. A device has none."""
 
     def close(self) -> None:
         """Releases whatever the space holds."""

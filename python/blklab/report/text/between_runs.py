@@ -117,7 +117,7 @@ def _print_workload(found: RunsComparison, workload: str, printer: Printer) -> N
 def _print_table(rows: Sequence[tuple[str, Change]], printer: Printer) -> None:
     table = printer.table()
     table.add_column("metric" if any(text for text, _ in rows) else "workload", overflow="fold")
-    table.add_column("scheduler", overflow="fold")
+    table.add_column("scheduler", min_width=9, overflow="fold")
     table.add_column("change", justify="right", overflow="fold")
     table.add_column("", overflow="fold")
     table.add_column("blocks", justify="right", overflow="fold")

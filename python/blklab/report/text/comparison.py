@@ -330,7 +330,7 @@ def _print_phases(document: CompareDocument, workload: str, printer: Printer) ->
         return
     printer.line(f"{metric_title(found.metric)}, {found.unit}, between the changes:")
     table = printer.table()
-    table.add_column("scheduler", overflow="fold", max_width=_WIDEST_NAME)
+    table.add_column("scheduler", overflow="fold", min_width=9, max_width=_WIDEST_NAME)
     for heading in found.headings:
         table.add_column(printer.clean(heading), justify="right")
     for name, figures in found.rows:
@@ -352,20 +352,23 @@ def _results_table(
     name_width = min(_WIDEST_NAME, max(*map(len, names), len("scheduler")))
     standing_width = 2 + max(len(row.standing.value) for row in rows)
     cells = {row.scheduler: decides.cell(row) for row in rows}
-    room -= name_width + standing_width + max(len(decides.heading), *map(len, cells.values()))
-    room -= 4 * _COLUMN_GAP
+    room -= (
+        name_width + standing_width + max(*map(len, decides.heading.splitlines()), *map(len, cells.values()))
+    )
+    # Three columns in any case; the box separates columns by a space of its own.
+    room -= 3 * _COLUMN_GAP + 2
     columns: list[_OtherColumn] = []
     left_out: list[str] = []
     for name in sorted(metrics_of(document, workload, deciding)[1:], key=_worth):
         column = _OtherColumn(document, workload, name, rows)
-        if room >= column.width + _COLUMN_GAP:
-            room -= column.width + _COLUMN_GAP
+        if room >= column.width + _COLUMN_GAP + 1:
+            room -= column.width + _COLUMN_GAP + 1
             columns.append(column)
         else:
             left_out.append(name)
     columns.sort(key=lambda column: list(METRICS).index(column.metric))
     table = printer.table()
-    table.add_column("scheduler", max_width=name_width, overflow="fold")
+    table.add_column("scheduler", min_width=name_width, max_width=name_width, overflow="fold")
     table.add_column("", no_wrap=True)
     table.add_column(printer.heading(decides.heading), justify="right", no_wrap=True)
     for column in columns:

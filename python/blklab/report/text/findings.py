@@ -46,7 +46,7 @@ def _print_goal(document: CompareDocument, goal: GoalPart, printer: Printer) -> 
     plotted = plotted_dimensions(goal)
     standings = {point.scheduler: point.standing for point in goal.front}
     table = printer.table()
-    table.add_column("scheduler", max_width=_WIDEST_NAME, overflow="fold")
+    table.add_column("scheduler", min_width=9, max_width=_WIDEST_NAME, overflow="fold")
     table.add_column(printer.heading(f"score against\n{goal.reference}"), justify="right", no_wrap=True)
     for metric in (plotted or ())[: 1 if printer.console.width < 100 else 2]:
         table.add_column(printer.heading(f"{metric_title(metric)}\n"), justify="right", no_wrap=True)

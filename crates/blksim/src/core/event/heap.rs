@@ -109,6 +109,16 @@ impl Heap {
         }
     }
 
+    /// The first key; [`NONE`] if there is none.
+    pub fn first_key(&self) -> u128 {
+        let first = if self.hollow {
+            self.siblings.get(ROOT - 2).map_or(NONE, |children| children.get(children.least()))
+        } else {
+            self.siblings[0].get(ROOT)
+        };
+        if first < NEVER { first } else { NONE }
+    }
+
     /// Takes the first key; [`NONE`] if there is none.
     #[inline(never)]
     pub fn take(&mut self) -> u128 {

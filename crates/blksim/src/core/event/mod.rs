@@ -5,9 +5,11 @@
 //! class, then by order of creation.
 
 mod heap;
+mod postponed;
 mod sorted_array;
 
 use heap::Heap;
+use postponed::Postponed;
 use sorted_array::SortedArray;
 
 /// The last time that an event can have.
@@ -105,6 +107,8 @@ pub struct EventQueue {
     /// Closed while the heap holds the events.
     array: SortedArray,
     heap: Heap,
+    /// Those that wait for a processor; `None` if computing takes no time.
+    postponed: Option<Box<Postponed>>,
 }
 
 /// Below this number the events move back from the heap to the array. It is half the number that
@@ -122,7 +126,8 @@ impl EventQueue {
     }
 
     pub fn len(&self) -> usize {
-        self.array.len() + self.heap.len()
+        let postponed = self.postponed.as_ref().map_or(0, |postponed| postponed.len());
+        self.array.len() + self.heap.len() + postponed
     }
 
     pub fn is_empty(&self) -> bool {
@@ -179,9 +184,19 @@ impl EventQueue {
         self.heap.first_upper()
     }
 
+    /// The same with those that wait for a processor.
+    #[inline]
+    fn first_upper_of_all(&self) -> u64 {
+        let first = self.first_upper();
+        match &self.postponed {
+            Some(postponed) => first.min((postponed.first_key() >> 64) as u64),
+            None => first,
+        }
+    }
+
     /// The time of the next event.
     pub fn next_ns(&self) -> Option<u64> {
-        (!self.is_empty()).then(|| self.first_upper() >> (UPPER_SEQUENCE_BITS + CLASS_BITS))
+        (!self.is_empty()).then(|| self.first_upper_of_all() >> (UPPER_SEQUENCE_BITS + CLASS_BITS))
     }
 
     /// Subjects of the events of this class at one moment, in no particular order.
@@ -191,6 +206,7 @@ impl EventQueue {
             .iter()
             .copied()
             .chain(self.heap.keys())
+            .chain(self.postponed.iter().flat_map(|postponed| postponed.keys()))
             .map(unpack)
             .filter(move |event| event.time_ns == time_ns && event.class == class)
             .map(|event| event.subject)
@@ -201,6 +217,58 @@ impl EventQueue {
     pub(crate) fn more_now(&self, class: Class) -> bool {
         let moment = self.now_ns << CLASS_BITS | class as u64;
         self.first_upper() >> UPPER_SEQUENCE_BITS == moment
+    }
+
+    /// Takes the next event, also of those that wait for a processor.
+    #[inline]
+    pub(crate) fn advance_any(&mut self) -> Option<Event> {
+        let waiting = self.postponed.as_ref().map_or(NONE, |postponed| postponed.first_key());
+        if waiting == NONE { self.advance() } else { self.advance_either(waiting) }
+    }
+
+    #[inline(never)]
+    fn advance_either(&mut self, waiting: u128) -> Option<Event> {
+        if self.first_key() < waiting {
+            return self.advance();
+        }
+        let event = self.postponed.as_mut()?.take();
+        self.now_ns = event.time_ns;
+        Some(event)
+    }
+
+    /// Key of the next event, apart from those that wait for a processor.
+    fn first_key(&self) -> u128 {
+        if self.array.is_empty() { self.heap.first_key() } else { self.array.first_key() }
+    }
+
+    /// An event that was taken now waits until its processor is free; `free_ns` says when that is.
+    pub(crate) fn postpone(
+        &mut self,
+        processor: usize,
+        class: Class,
+        subject: u32,
+        free_ns: impl Fn(usize) -> u64,
+    ) {
+        let (time_ns, other) = (self.now_ns, self.first_key());
+        match &mut self.postponed {
+            Some(waiting) => {
+                let event = Event { time_ns, class, subject };
+                waiting.postpone(processor, event, free_ns, &mut self.sequence, other);
+            }
+            None => self.at(free_ns(processor), class, subject),
+        }
+    }
+
+    /// A task goes from one processor to another.
+    pub(crate) fn task_moves(&mut self, task: u32, from: usize) {
+        if let Some(postponed) = &mut self.postponed {
+            postponed.task_moves(task, from);
+        }
+    }
+
+    /// Events that count as handled although they only waited on, together with others.
+    pub(crate) fn nr_spared(&self) -> u64 {
+        self.postponed.as_ref().map_or(0, |postponed| postponed.nr_spared)
     }
 
     /// Takes the next event and moves the clock to it. Only the engine and the stand-alone device
@@ -217,7 +285,7 @@ impl EventQueue {
     /// True if an event goes before one of this class at this moment.
     #[inline]
     pub(crate) fn is_before(&self, time_ns: u64, class: Class) -> bool {
-        self.first_upper() >> UPPER_SEQUENCE_BITS <= time_ns << CLASS_BITS | class as u64
+        self.first_upper_of_all() >> UPPER_SEQUENCE_BITS <= time_ns << CLASS_BITS | class as u64
     }
 
     /// Handles an event that never was in the queue: moves the clock to it.
@@ -248,8 +316,9 @@ impl EventQueue {
     }
 
     /// From now on each processor has a clock of its own.
-    pub(crate) fn split_clocks(&mut self) {
+    pub(crate) fn split_clocks(&mut self, nr_processors: usize) {
         self.several_clocks = true;
+        self.postponed = Some(Box::new(Postponed::new(nr_processors)));
     }
 
     /// Moves the clock of the processor that computes.

@@ -105,6 +105,12 @@ impl SortedArray {
         self.head >= self.end
     }
 
+    /// The first key. The array must not be empty.
+    #[inline]
+    pub fn first_key(&self) -> u128 {
+        self.keys[self.head]
+    }
+
     /// Upper half of the first key. The array must not be empty.
     #[inline]
     pub fn first_upper(&self) -> u64 {

@@ -56,7 +56,7 @@ impl Bfq {
         let request = &cx.requests[id];
         let (context, group, priority) = (request.context, request.group, request.priority);
         if usize::from(group) >= self.async_queues.len() {
-            self.know_group(cx, group);
+            self.know_groups(cx, group);
         }
         let index = context as usize;
         if self.processes.len() <= index {

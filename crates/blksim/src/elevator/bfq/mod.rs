@@ -429,20 +429,18 @@ impl Bfq {
         &self.queues[q as usize]
     }
 
-    /// Creates a group, and those above it, if they do not exist.
-    fn know_group(&mut self, cx: &Context, group: GroupId) {
-        let mut at = group;
-        while at != hierarchy::ROOT {
-            let facts = cx.group(at);
+    /// Creates the groups that do not exist yet: all of the machine, because the number of one says
+    /// nothing about which others have done I/O. Their weights are those of now; later ones come with
+    /// [`Scheduler::regroup`].
+    #[cold]
+    fn know_groups(&mut self, cx: &Context, group: GroupId) {
+        let nr_groups = cx.queue.groups.len().max(usize::from(group) + 1);
+        for id in self.hierarchy.nr_groups()..nr_groups as GroupId {
             // Groups are numbered after their parents.
-            let parent = if facts.parent < at { facts.parent } else { hierarchy::ROOT };
-            self.hierarchy.group(at, parent, bfq_weight(cx, at));
-            at = parent;
+            let parent = if cx.group(id).parent < id { cx.group(id).parent } else { hierarchy::ROOT };
+            self.hierarchy.add_group(parent, bfq_weight(cx, id));
         }
-        let len = usize::from(group) + 1;
-        if self.async_queues.len() < len {
-            self.async_queues.resize(len, [None; NR_ASYNC]);
-            self.last_created.resize(len, None);
-        }
+        self.async_queues.resize(nr_groups, [None; NR_ASYNC]);
+        self.last_created.resize(nr_groups, None);
     }
 }

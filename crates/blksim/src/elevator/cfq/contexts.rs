@@ -76,7 +76,8 @@ impl<const TREES: bool> Cfq<TREES> {
     /// The shared queue of async requests at a bio's priority, if it exists.
     #[inline]
     pub(super) fn async_queue(&self, bio: &Request) -> Option<QueueId> {
-        self.groups[Self::group_of(bio)].async_queues[Group::async_slot(known_level(bio.priority))]
+        let slot = Group::async_slot(known_level(bio.priority));
+        self.groups.get(Self::group_of(bio))?.async_queues[slot]
     }
 
     #[inline]
@@ -89,7 +90,6 @@ impl<const TREES: bool> Cfq<TREES> {
     pub(super) fn queue_for(&mut self, request: &Request, now_ns: u64) -> QueueId {
         let group = Self::group_of(request);
         let priority = known_level(request.priority);
-        self.groups.ensure(group, now_ns);
         self.contexts.ensure(request.context, now_ns);
         if !request.flags.sync {
             let slot = Group::async_slot(priority);

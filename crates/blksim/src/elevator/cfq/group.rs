@@ -112,6 +112,8 @@ impl GroupShare {
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub share: GroupShare,
+    /// It, or a group below it, has done I/O: the kernel has made it (`cfq_pd_init`).
+    met: bool,
     /// Weights that take effect when it is next entered (`new_weight`, `new_leaf_weight`).
     new_weight: Option<u32>,
     new_leaf_weight: Option<u32>,
@@ -137,20 +139,17 @@ pub(super) struct Group {
 }
 
 impl Group {
-    fn new(share: GroupShare, now_ns: u64) -> Self {
-        let mut trees: [ServiceTree; NR_TREES] = Default::default();
-        for tree in &mut trees {
-            tree.think.ended(now_ns as i64);
-        }
+    fn new(share: GroupShare) -> Self {
         Self {
             share,
+            met: false,
             new_weight: None,
             new_leaf_weight: None,
-            trees,
+            trees: Default::default(),
             async_queues: [None; NR_ASYNC],
             nr_queues: 0,
             dispatched: 0,
-            think: ThinkTime::since(now_ns),
+            think: ThinkTime::default(),
             busy_average: [0; 2],
             saved: None,
             fraction: WHOLE,
@@ -161,11 +160,12 @@ impl Group {
         }
     }
 
-    /// It has been there, without requests, for long.
-    pub fn was_idle(&mut self) {
-        self.think.ended(ThinkTime::LONG_IDLE);
+    /// It is there, without requests, since then (`cfq_init_cfqg_base`).
+    fn begin(&mut self, since_ns: i64) {
+        self.met = true;
+        self.think.ended(since_ns);
         for tree in &mut self.trees {
-            tree.think.ended(ThinkTime::LONG_IDLE);
+            tree.think.ended(since_ns);
         }
     }
 
@@ -222,7 +222,7 @@ pub(super) const WHOLE: u64 = 1 << FRACTION_BITS;
 pub(super) const FRACTION_BITS: u32 = 12;
 
 /// All groups, and the tree of those with requests.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Groups {
     slots: Vec<Group>,
     tree: BTreeSet<(u128, u64, u16)>,
@@ -231,14 +231,17 @@ pub(super) struct Groups {
 }
 
 impl Groups {
+    /// The root group alone. It is there for a while before the first request.
+    pub fn new() -> Self {
+        let mut root = Group::new(GroupShare::ROOT);
+        root.begin(ThinkTime::LONG_IDLE);
+        Self { slots: vec![root], tree: BTreeSet::new(), sequence: 0, least_virtual_time: 0 }
+    }
+
     /// Creates a group if it does not exist.
-    #[inline]
-    pub fn ensure(&mut self, group: u16, now_ns: u64) {
-        while self.slots.len() <= usize::from(group) {
-            let share =
-                if self.slots.is_empty() { GroupShare::ROOT } else { GroupShare::default() };
-            self.slots.push(Group::new(share, now_ns));
-        }
+    fn ensure(&mut self, group: u16) {
+        let nr_groups = self.slots.len().max(usize::from(group) + 1);
+        self.slots.resize_with(nr_groups, || Group::new(GroupShare::default()));
     }
 
     /// All groups, by number.
@@ -246,15 +249,32 @@ impl Groups {
         self.slots.iter()
     }
 
-    /// True if this group has done I/O or been given a weight.
+    /// A group; `None` if no group has done I/O since it came to exist.
     #[inline]
-    pub fn knows(&self, group: u16) -> bool {
-        usize::from(group) < self.slots.len()
+    pub fn get(&self, group: u16) -> Option<&Group> {
+        self.slots.get(usize::from(group))
+    }
+
+    /// True if this group has done I/O.
+    #[inline]
+    pub fn has_met(&self, group: u16) -> bool {
+        self.get(group).is_some_and(|slot| slot.met)
+    }
+
+    /// The first request of a group: it begins now, as do groups above it that had none either
+    /// (`blkg_lookup_create`). Its number says nothing about that of others.
+    pub fn meet(&mut self, group: u16, now_ns: u64) {
+        let mut at = group;
+        while !self.slots[usize::from(at)].met {
+            let slot = &mut self.slots[usize::from(at)];
+            slot.begin(now_ns as i64);
+            at = slot.share.parent;
+        }
     }
 
     /// Sets the weights of a group. A parent that would be its own descendant is ignored.
-    pub fn set_share(&mut self, group: u16, share: GroupShare, now_ns: u64) {
-        self.ensure(group.max(share.parent), now_ns);
+    pub fn set_share(&mut self, group: u16, share: GroupShare) {
+        self.ensure(group.max(share.parent));
         let active: Vec<u16> = self.tree.iter().map(|&(_, _, group)| group).collect();
         for &id in &active {
             self.leave(id);
@@ -416,10 +436,10 @@ mod tests {
 
     #[test]
     fn fractions_follow_the_weights_of_active_groups() {
-        let mut groups = Groups::default();
-        groups.set_share(1, GroupShare { weight: 100, ..GroupShare::default() }, 0);
-        groups.set_share(2, GroupShare { weight: 300, ..GroupShare::default() }, 0);
-        groups.set_share(3, GroupShare { parent: 2, ..GroupShare::default() }, 0);
+        let mut groups = Groups::new();
+        groups.set_share(1, GroupShare { weight: 100, ..GroupShare::default() });
+        groups.set_share(2, GroupShare { weight: 300, ..GroupShare::default() });
+        groups.set_share(3, GroupShare { parent: 2, ..GroupShare::default() });
         groups.queue_added(1, 0);
         assert_eq!(groups[1].fraction, WHOLE);
         groups.queue_added(3, 0);
@@ -438,9 +458,9 @@ mod tests {
 
     #[test]
     fn groups_take_turns_by_virtual_time() {
-        let mut groups = Groups::default();
-        groups.set_share(1, GroupShare { weight: 100, ..GroupShare::default() }, 0);
-        groups.set_share(2, GroupShare { weight: 200, ..GroupShare::default() }, 0);
+        let mut groups = Groups::new();
+        groups.set_share(1, GroupShare { weight: 100, ..GroupShare::default() });
+        groups.set_share(2, GroupShare { weight: 200, ..GroupShare::default() });
         groups.queue_added(1, 0);
         groups.queue_added(2, 0);
         let mut turns = [0_u32; 3];
@@ -455,10 +475,10 @@ mod tests {
 
     #[test]
     fn a_group_does_not_become_its_own_ancestor() {
-        let mut groups = Groups::default();
-        groups.set_share(1, GroupShare::default(), 0);
-        groups.set_share(2, GroupShare { parent: 1, ..GroupShare::default() }, 0);
-        groups.set_share(1, GroupShare { parent: 2, ..GroupShare::default() }, 0);
+        let mut groups = Groups::new();
+        groups.set_share(1, GroupShare::default());
+        groups.set_share(2, GroupShare { parent: 1, ..GroupShare::default() });
+        groups.set_share(1, GroupShare { parent: 2, ..GroupShare::default() });
         assert!(groups.is_within(2, 1) && !groups.is_within(1, 2));
     }
 }

@@ -111,16 +111,12 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
     fn new(tunables: &Values, queue: QueueFacts) -> Self {
         let settings =
             if TREES { Settings::of_4_19(tunables, queue) } else { Settings::of_2_6_32(tunables) };
-        let mut groups = Groups::default();
-        groups.ensure(0, 0);
-        // The scheduler is in force for a while before the first request; other groups come with theirs.
-        groups[0].was_idle();
         Self {
             settings,
             rotational: queue.rotational,
             tick_ns: if TREES { queue.jiffy_ns } else { settings::TICK_NS },
             queues: Queues::default(),
-            groups,
+            groups: Groups::new(),
             contexts: Contexts::default(),
             active: None,
             active_task: None,
@@ -313,23 +309,28 @@ fn share_of(cx: &Context, group: u16) -> GroupShare {
 
 impl<const TREES: bool> Cfq<TREES> {
     /// Sets the weights of a control group.
-    pub fn set_group(&mut self, group: u16, share: GroupShare, now_ns: u64) {
-        self.groups.set_share(group, share, now_ns);
+    pub fn set_group(&mut self, group: u16, share: GroupShare) {
+        self.groups.set_share(group, share);
     }
 
-    /// First request of a new group: takes over the weights of all groups.
+    /// First request of a group.
     #[inline]
     fn meet_group(&mut self, cx: &Context, group: u16) {
-        if !self.groups.knows(group) {
+        if !self.groups.has_met(group) {
             self.take_weights(cx, group);
         }
     }
 
+    /// The first new group takes over the weights of all. Later changes come with [`Scheduler::regroup`].
     #[cold]
     fn take_weights(&mut self, cx: &Context, group: u16) {
-        for index in 0..=group.max(cx.queue.groups.len().saturating_sub(1) as u16) {
-            self.set_group(index, share_of(cx, index), cx.now_ns());
+        let nr_groups = cx.queue.groups.len().max(usize::from(group) + 1);
+        if self.groups.iter().count() < nr_groups {
+            for index in 0..nr_groups as u16 {
+                self.set_group(index, share_of(cx, index));
+            }
         }
+        self.groups.meet(group, cx.now_ns());
     }
 
     /// The queue of a request, or the one that a bio would go to.

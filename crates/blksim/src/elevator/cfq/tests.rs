@@ -108,8 +108,8 @@ fn share(weight: u32, parent: u16) -> GroupShare {
 fn groups_share_the_disk_by_weight() {
     // Virtual time goes by in inverse proportion to the weight.
     let mut bench = Bench::<true>::new(&[]);
-    bench.cfq.set_group(1, share(200, 0), 0);
-    bench.cfq.set_group(2, share(400, 0), 0);
+    bench.cfq.set_group(1, share(200, 0));
+    bench.cfq.set_group(2, share(400, 0));
     let counts = turns(&mut bench, &[1, 2], 60_000);
     let ratio = counts[1] as f64 / counts[0] as f64;
     assert!((ratio - 2.0).abs() < 0.05, "{counts:?}");
@@ -118,8 +118,8 @@ fn groups_share_the_disk_by_weight() {
 #[test]
 fn a_group_does_not_gain_by_more_tasks() {
     let mut bench = Bench::<true>::new(&[]);
-    bench.cfq.set_group(1, share(500, 0), 0);
-    bench.cfq.set_group(2, share(500, 0), 0);
+    bench.cfq.set_group(1, share(500, 0));
+    bench.cfq.set_group(2, share(500, 0));
     let counts = turns(&mut bench, &[1, 2, 2, 2], 60_000);
     let ratio = counts[1..].iter().sum::<usize>() as f64 / counts[0] as f64;
     assert!((ratio - 1.0).abs() < 0.05, "{counts:?}");
@@ -130,9 +130,9 @@ fn a_child_group_competes_with_the_tasks_of_its_parent() {
     // Group 1 has half of the disk beside group 2. Inside it, its own tasks
     // (leaf weight 500) and its child (weight 500) get a half of that each.
     let mut bench = Bench::<true>::new(&[]);
-    bench.cfq.set_group(1, share(500, 0), 0);
-    bench.cfq.set_group(2, share(500, 0), 0);
-    bench.cfq.set_group(3, share(500, 1), 0);
+    bench.cfq.set_group(1, share(500, 0));
+    bench.cfq.set_group(2, share(500, 0));
+    bench.cfq.set_group(3, share(500, 1));
     let counts = turns(&mut bench, &[1, 2, 3], 60_000);
     let part = |task: usize| counts[task] as f64 / 60_000.0;
     assert!((part(0) - 0.25).abs() < 0.02, "{counts:?}");
@@ -142,7 +142,7 @@ fn a_child_group_competes_with_the_tasks_of_its_parent() {
 #[test]
 fn the_old_version_knows_no_groups() {
     let mut bench = Bench::<false>::new(&[]);
-    bench.cfq.set_group(1, share(10, 0), 0);
+    bench.cfq.set_group(1, share(10, 0));
     bench.read(0, 1, 0);
     bench.read(1, 2, 100_000_000);
     assert_eq!(bench.cfq.groups[0].trees[0].len(), 2);

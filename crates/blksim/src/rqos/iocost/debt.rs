@@ -37,7 +37,7 @@ impl IoCost {
         entry.debt_vtime += cost_vtime;
         if first {
             entry.in_use_before_debt = entry.in_use;
-            entry.in_use = 1;
+            self.put_in_use(group, 1);
             self.share_out();
         }
     }
@@ -55,7 +55,8 @@ impl IoCost {
         entry.done_vtime += charged_vtime;
         entry.debt_vtime -= pays_vtime;
         if entry.debt_vtime == 0 {
-            entry.in_use = entry.in_use_before_debt;
+            let in_use = entry.in_use_before_debt;
+            self.put_in_use(group, in_use);
             self.share_out();
         }
     }
@@ -90,7 +91,7 @@ impl IoCost {
         }
         self.forgiving.rest_ns = cycles_ns % CYCLE_NS;
         let halvings = (cycles_ns / CYCLE_NS).min(63);
-        for group in 1..self.groups.len() {
+        for group in self.active_groups() {
             if self.groups[group].debt_vtime > 0 {
                 let entry = &mut self.groups[group];
                 entry.debt_vtime = (entry.debt_vtime >> halvings).max(1);
@@ -136,7 +137,7 @@ mod tests {
         let mut cost = IoCost::of_two_groups();
         let clock_vtime = 1_000_000;
         cost.groups[DEBTOR].vtime = clock_vtime;
-        cost.groups[DEBTOR].in_use = 70;
+        cost.put_in_use(DEBTOR, 70);
         cost.incur(DEBTOR, 1000);
         cost.incur(DEBTOR, 500);
         let entry = &cost.groups[DEBTOR];

@@ -24,7 +24,7 @@ mod period;
 mod shares;
 mod waiting;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::block::cgroup::{Cgroups, Group};
 use crate::block::request::{NONE, Operation, RequestId};
@@ -55,8 +55,14 @@ struct CostGroup {
     parent: usize,
     weight: u64,
     active: bool,
+    /// It has been active.
+    was_active: bool,
     /// Itself active, or an ancestor of an active group.
     counted: bool,
+    /// Sums of the weights, and of the weights in use, of its counted children (`child_active_sum`,
+    /// `child_inuse_sum`).
+    weight_of_children: u64,
+    in_use_of_children: u64,
     /// The weight in use (`inuse`), which is less while part of it is lent.
     in_use: u64,
     /// Unpaid absolute cost of joined bios (`abs_vdebt`). While there is any, the whole weight is
@@ -79,8 +85,9 @@ struct CostGroup {
     /// Its lag behind the clock when its weight in use last changed.
     saved_margin_vtime: i64,
     waiting: VecDeque<(RequestId, u64)>,
-    /// Time from which its waiters may be checked; a slack later they must be.
-    look_at_ns: Option<u64>,
+    /// Time from which its waiters may be checked, a slack later they must be; and the order in which such
+    /// timers were set.
+    look_at: Option<(u64, u64)>,
 }
 
 /// A bio that was let through.
@@ -101,6 +108,16 @@ const NOT_PAID: Paid = Paid { asked_ns: u64::MAX, charged_vtime: 0, group: 0 };
 #[derive(Debug, Clone)]
 pub struct IoCost {
     groups: Vec<CostGroup>,
+    /// Active groups, in the order in which they became so. The kernel goes through them from the last
+    /// (`active_iocgs`).
+    active: Vec<usize>,
+    /// Groups that count, parents before their children; as of the last time when shares were handed out.
+    counted: Vec<usize>,
+    /// A group has become active or idle since then.
+    activity_changed: bool,
+    /// Groups to look after: time, order of setting, group.
+    timers: BTreeSet<(u64, u64, usize)>,
+    nr_timers: u64,
     user_model: Option<[[u64; 3]; 2]>,
     costs: [Costs; 2],
     automatic: Automatic,
@@ -146,6 +163,11 @@ impl IoCost {
         };
         let mut cost = Self {
             groups: cgroups.groups.iter().map(cost_group).collect(),
+            active: Vec::new(),
+            counted: Vec::new(),
+            activity_changed: false,
+            timers: BTreeSet::new(),
+            nr_timers: 0,
             user_model: None,
             costs: automatic.rates.map(Costs::new),
             automatic,
@@ -209,17 +231,17 @@ impl IoCost {
     /// A group's weight was set (`weight_updated`). Its weight in use stays, if it fits.
     fn set_weight(&mut self, group: usize, weight: u64, now_ns: u64) {
         let clock_vtime = self.now(now_ns);
-        let entry = &mut self.groups[group];
+        let entry = &self.groups[group];
         if entry.weight == weight {
             return;
         }
-        entry.weight = weight;
-        if entry.active {
-            let in_use = entry.in_use;
+        let (active, was_active, in_use) = (entry.active, entry.was_active, entry.in_use);
+        self.put_weight(group, weight);
+        if active {
             self.use_weight(group, in_use, clock_vtime);
             self.share_out();
-        } else if entry.activated_at_ns == 0 {
-            entry.in_use = weight;
+        } else if !was_active {
+            self.put_in_use(group, weight);
         }
     }
 
@@ -300,8 +322,11 @@ impl IoCost {
         }
         let clock_vtime = self.now(cx.now_ns());
         let vtime = clock_vtime - self.margin_vtime(TARGET_PERCENT);
+        self.active.push(group);
+        self.activity_changed = true;
         let entry = &mut self.groups[group];
         entry.active = true;
+        entry.was_active = true;
         entry.activated_at_ns = cx.now_ns();
         entry.done_vtime = vtime - (entry.vtime - entry.done_vtime);
         entry.vtime = vtime;
@@ -340,8 +365,11 @@ impl IoCost {
         let given = vec![weight("a", "100"), weight("b", "300")];
         let cgroups = Cgroups::new(&given, &[]).expect("the groups are valid");
         let mut cost = Self::new(&cgroups, true, 32, 4_000_000);
-        cost.groups[1].active = true;
-        cost.groups[2].active = true;
+        for group in [1, 2] {
+            cost.groups[group].active = true;
+            cost.active.push(group);
+        }
+        cost.activity_changed = true;
         cost.share_out();
         cost
     }

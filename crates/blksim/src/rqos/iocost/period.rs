@@ -3,6 +3,8 @@
 //!
 //! Kernel: `ioc_timer_fn` and what it calls, `block/blk-iocost.c`, Linux 6.1.
 
+use std::collections::BTreeMap;
+
 use super::model::{SSD, SSD_FAST};
 use super::shares::{WHOLE, part, part_up};
 use super::{IoCost, LEAST_PERCENT, LOW_PERCENT, MICROSECOND, NORMAL_RATE, SECOND, TARGET_PERCENT};
@@ -30,8 +32,7 @@ impl IoCost {
         let clock_vtime = self.now(cx.now_ns());
         self.retire(cx, clock_vtime);
         let found = self.look_over(cx.now_ns(), clock_vtime);
-        let used_vtime =
-            self.groups.iter().filter(|group| group.active).map(|group| group.used_vtime);
+        let used_vtime = self.active.iter().map(|group| self.groups[*group].used_vtime);
         let used_ns = used_vtime.sum::<u64>() / self.rate * MICROSECOND;
         if found.short && !found.surplus.is_empty() {
             self.lend(&found.surplus, clock_vtime);
@@ -47,7 +48,7 @@ impl IoCost {
         self.tag_wait_ns = 0;
         self.latencies = [[0; 2]; 2];
         self.period_end_ns = None;
-        if self.groups.iter().any(|group| group.active) {
+        if !self.active.is_empty() {
             self.begin_period(cx, clock_vtime);
         } else {
             self.clock_vtime = clock_vtime;
@@ -63,20 +64,25 @@ impl IoCost {
         (clock_vtime - self.clock_vtime).max(1)
     }
 
+    /// Active groups in the kernel's order: the one that became so last goes first.
+    pub(super) fn active_groups(&self) -> Vec<usize> {
+        self.active.iter().rev().copied().collect()
+    }
+
     /// Retires idle groups and checks groups with waiters.
     fn retire(&mut self, cx: &mut PolicyContext, clock_vtime: u64) {
-        for group in 1..self.groups.len() {
-            if !self.groups[group].active {
-                continue;
-            }
+        for group in self.active_groups() {
             let entry = &self.groups[group];
             if !entry.waiting.is_empty() || entry.debt_vtime > 0 {
                 self.look_after(cx, group);
             } else if !entry.seen && entry.done_vtime == entry.vtime {
                 self.throw_away(group, clock_vtime);
                 self.groups[group].active = false;
+                self.activity_changed = true;
             }
         }
+        let groups = &self.groups;
+        self.active.retain(|group| groups[*group].active);
         self.share_out();
     }
 
@@ -98,11 +104,8 @@ impl IoCost {
         let (percentiles, _) = self.latency_targets();
         let low_vtime = self.margin_vtime(LOW_PERCENT) as i64;
         let period_vtime = self.passed_vtime(clock_vtime);
-        for group in 1..self.groups.len() {
+        for group in self.active_groups() {
             let entry = &self.groups[group];
-            if !entry.active {
-                continue;
-            }
             let oldest_vtime = clock_vtime.saturating_sub(LAGGING_PERIODS * period_vtime);
             found.lagging |= percentiles != [0; 2]
                 && entry.vtime > entry.done_vtime
@@ -160,13 +163,15 @@ impl IoCost {
 
     /// Groups that need less lend the rest for a period (`transfer_surpluses`).
     fn lend(&mut self, surplus: &[(usize, u64)], clock_vtime: u64) {
-        for parent in 0..self.groups.len() {
-            let lenders = surplus.iter().filter(|(group, _)| self.groups[*group].parent == parent);
-            let lenders: Vec<(usize, u64)> = lenders.copied().collect();
+        let mut of_parents: BTreeMap<usize, Vec<(usize, u64)>> = BTreeMap::new();
+        for &(group, share) in surplus {
+            of_parents.entry(self.groups[group].parent).or_default().push((group, share));
+        }
+        for (parent, lenders) in of_parents {
             let whole = self.groups[parent].share;
             let lent: u64 = lenders.iter().map(|(group, _)| self.groups[*group].share).sum();
             let kept: u64 = lenders.iter().map(|(_, share)| share).sum();
-            if lenders.is_empty() || lent >= whole || kept >= whole {
+            if lent >= whole || kept >= whole {
                 continue;
             }
             let total = part_up(self.siblings(parent).0, whole - lent, whole - kept);

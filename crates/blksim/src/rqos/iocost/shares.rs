@@ -3,7 +3,7 @@
 //! Kernel: `__propagate_weights`, `current_hweight` and `current_hweight_max` in
 //! `block/blk-iocost.c`, Linux 6.1.
 
-use super::IoCost;
+use super::{CostGroup, IoCost};
 
 /// The share 1, as coarse as in the kernel, because a debtor gets the smallest share.
 pub(super) const WHOLE: u64 = 1 << 16;
@@ -34,29 +34,40 @@ impl IoCost {
     /// Changes a group's weight in use.
     pub(super) fn use_weight(&mut self, group: usize, in_use: u64, clock_vtime: u64) {
         let margin_vtime = self.behind_vtime(group, clock_vtime);
+        let in_use = in_use.clamp(1, self.groups[group].weight);
+        self.put_in_use(group, in_use);
+        self.groups[group].saved_margin_vtime = margin_vtime;
+    }
+
+    /// Sets a group's weight in use, also in the sum of its parent.
+    pub(super) fn put_in_use(&mut self, group: usize, in_use: u64) {
         let entry = &mut self.groups[group];
-        entry.in_use = in_use.clamp(1, entry.weight);
-        entry.saved_margin_vtime = margin_vtime;
+        let before = std::mem::replace(&mut entry.in_use, in_use);
+        if entry.counted {
+            let parent = entry.parent;
+            let sum = &mut self.groups[parent].in_use_of_children;
+            *sum = *sum - before + in_use;
+        }
+    }
+
+    /// The same for its weight.
+    pub(super) fn put_weight(&mut self, group: usize, weight: u64) {
+        let entry = &mut self.groups[group];
+        let before = std::mem::replace(&mut entry.weight, weight);
+        if entry.counted {
+            let parent = entry.parent;
+            let sum = &mut self.groups[parent].weight_of_children;
+            *sum = *sum - before + weight;
+        }
     }
 
     /// Computes all shares from the weights of active groups.
     pub(super) fn share_out(&mut self) {
-        for group in &mut self.groups {
-            group.counted = group.active;
+        if std::mem::take(&mut self.activity_changed) {
+            self.count_groups();
         }
-        // Children come after their parents.
-        for index in (1..self.groups.len()).rev() {
-            if self.groups[index].counted {
-                let parent = self.groups[index].parent;
-                self.groups[parent].counted = true;
-            }
-        }
-        self.groups[0].share = WHOLE;
-        self.groups[0].share_in_use = WHOLE;
-        for index in 1..self.groups.len() {
-            if !self.groups[index].counted {
-                continue;
-            }
+        for place in 0..self.counted.len() {
+            let index = self.counted[place];
             let parent = self.groups[index].parent;
             let (total, in_use) = self.siblings(parent);
             let entry = &self.groups[index];
@@ -67,11 +78,35 @@ impl IoCost {
         }
     }
 
+    /// Finds the groups that count, and the sums of their weights.
+    fn count_groups(&mut self) {
+        for group in &mut self.groups {
+            group.counted = group.active;
+            group.weight_of_children = 0;
+            group.in_use_of_children = 0;
+        }
+        self.counted.clear();
+        // Children come after their parents.
+        for index in (1..self.groups.len()).rev() {
+            let CostGroup { parent, counted, weight, in_use, .. } = self.groups[index];
+            if counted {
+                let above = &mut self.groups[parent];
+                above.counted = true;
+                above.weight_of_children += weight;
+                above.in_use_of_children += in_use;
+                self.counted.push(index);
+            }
+        }
+        self.counted.reverse();
+        self.groups[0].share = WHOLE;
+        self.groups[0].share_in_use = WHOLE;
+    }
+
     /// Sums of the weights, and of the weights in use, of a parent's active children; an active
     /// parent competes with them.
     pub(super) fn siblings(&self, parent: usize) -> (u64, u64) {
-        let counted = self.groups.iter().skip(1).filter(|g| g.parent == parent && g.counted);
-        counted.fold((0, 0), |(total, used), g| (total + g.weight, used + g.in_use))
+        let above = &self.groups[parent];
+        (above.weight_of_children, above.in_use_of_children)
     }
 
     /// The share of a group with all of its weight in use.

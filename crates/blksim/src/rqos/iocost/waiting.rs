@@ -4,7 +4,6 @@
 //! waiter's timer has a slack of a hundredth of a period and fires a slack late: with the first
 //! timer interrupt from then on, or after another slack with its own. The device's interrupts do
 //! not count.
-//! then on, or another slack later of its own. The device's interrupts are none.
 
 use super::{IoCost, LOW_PERCENT, MICROSECOND, SLACK_PERCENT};
 use crate::rqos::policy::PolicyContext;
@@ -42,13 +41,21 @@ impl IoCost {
         self.behind_vtime(group, clock_vtime).saturating_sub(charged_vtime)
     }
 
-    /// Checks the groups whose time has come.
+    /// Checks the groups whose time has come, in the order of their times (`__hrtimer_run_queues`).
     pub(super) fn look_after_all(&mut self, cx: &mut PolicyContext) {
-        for group in 1..self.groups.len() {
-            if self.groups[group].look_at_ns.is_some_and(|from_ns| from_ns <= cx.now_ns()) {
-                self.groups[group].look_at_ns = None;
+        let due = |&&(from_ns, ..): &&(u64, u64, usize)| from_ns <= cx.now_ns();
+        let ringing: Vec<_> = self.timers.iter().take_while(due).copied().collect();
+        for (from_ns, number, group) in ringing {
+            if self.groups[group].look_at == Some((from_ns, number)) {
+                self.stop_timer(group);
                 self.look_after(cx, group);
             }
+        }
+    }
+
+    fn stop_timer(&mut self, group: usize) {
+        if let Some((from_ns, number)) = self.groups[group].look_at.take() {
+            self.timers.remove(&(from_ns, number, group));
         }
     }
 
@@ -75,11 +82,14 @@ impl IoCost {
     fn look_again(&mut self, cx: &mut PolicyContext, group: usize, wait_ns: u64) {
         let slack_ns = self.period_ns * SLACK_PERCENT / 100;
         let from_ns = cx.now_ns().saturating_add(wait_ns).saturating_add(slack_ns);
-        let entry = &mut self.groups[group];
-        if entry.look_at_ns.is_some_and(|former_ns| former_ns.abs_diff(from_ns) <= slack_ns) {
+        let former = self.groups[group].look_at;
+        if former.is_some_and(|(former_ns, _)| former_ns.abs_diff(from_ns) <= slack_ns) {
             return;
         }
-        entry.look_at_ns = Some(from_ns);
+        self.stop_timer(group);
+        self.nr_timers += 1;
+        self.groups[group].look_at = Some((from_ns, self.nr_timers));
+        self.timers.insert((from_ns, self.nr_timers, group));
         cx.timer_at(from_ns.saturating_add(slack_ns));
     }
 }

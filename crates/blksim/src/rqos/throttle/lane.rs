@@ -2,7 +2,7 @@
 //!
 //! All times are in jiffies and have the kernel's names.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::block::cgroup::UNLIMITED;
 use crate::block::request::RequestId;
@@ -42,32 +42,36 @@ impl Ticks {
 /// (`throtl_qnode`).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Held {
-    senders: VecDeque<(Option<u16>, VecDeque<RequestId>)>,
+    /// Those that sent any, in the order of their turns.
+    turns: VecDeque<Option<u16>>,
+    bios: BTreeMap<Option<u16>, VecDeque<RequestId>>,
 }
 
 impl Held {
     pub fn is_empty(&self) -> bool {
-        self.senders.is_empty()
+        self.turns.is_empty()
     }
 
     pub fn first(&self) -> Option<RequestId> {
-        self.senders.front()?.1.front().copied()
+        self.bios.get(self.turns.front()?)?.front().copied()
     }
 
     /// Adds a bio of the group, or of a child.
     pub fn push(&mut self, sender: Option<u16>, bio: RequestId) {
-        match self.senders.iter_mut().find(|(other, _)| *other == sender) {
-            Some((_, bios)) => bios.push_back(bio),
-            None => self.senders.push_back((sender, VecDeque::from([bio]))),
+        let bios = self.bios.entry(sender).or_default();
+        if bios.is_empty() {
+            self.turns.push_back(sender);
         }
+        bios.push_back(bio);
     }
 
     /// Takes the first bio. Its sender goes behind the others.
     pub fn pop(&mut self) -> Option<RequestId> {
-        let (sender, mut bios) = self.senders.pop_front()?;
+        let sender = self.turns.pop_front()?;
+        let bios = self.bios.get_mut(&sender)?;
         let bio = bios.pop_front();
         if !bios.is_empty() {
-            self.senders.push_back((sender, bios));
+            self.turns.push_back(sender);
         }
         bio
     }

@@ -19,6 +19,9 @@
 
 mod lane;
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
 use crate::block::cgroup::{Group, UNLIMITED};
 use crate::block::request::{Operation, RequestId, SECTOR_BYTES};
 use crate::core::jiffies::{jiffies, timer_ns};
@@ -44,6 +47,8 @@ struct ThrottledGroup {
     has_rules: [bool; 2],
     /// Time at which its first bio may go (`disptime`).
     due: u64,
+    /// Its place among the groups that wait for the same, while it holds bios.
+    place: Option<(u64, u64)>,
     /// A lane was empty before its last bio.
     was_empty: bool,
 }
@@ -52,10 +57,14 @@ struct ThrottledGroup {
 /// throtl_service_queue`).
 #[derive(Debug, Clone, Default)]
 struct Service {
-    /// Groups with held bios, by the time at which these may go.
-    pending: Vec<usize>,
-    timer_ns: Option<u64>,
+    /// Groups with held bios, by the time at which these may go, then by their entry.
+    pending: BTreeSet<(u64, u64, usize)>,
+    timer: Option<Timer>,
 }
+
+/// A timer that is set: its time, and the order in which timers were set. At one moment, the one that was
+/// set last rings first (`enqueue_timer` puts it at the head of its bucket).
+type Timer = (u64, Reverse<u64>);
 
 /// Limits of all groups on one disk.
 #[derive(Debug, Clone)]
@@ -63,6 +72,9 @@ pub struct Throttle {
     groups: Vec<ThrottledGroup>,
     /// One for each group; the last is the device's.
     services: Vec<Service>,
+    timers: BTreeSet<(Timer, usize)>,
+    /// Counts what has an order of its own: places and timers.
+    sequence: u64,
     /// Bios that go on to the device.
     due: [Held; 2],
     jiffy_ns: u64,
@@ -86,10 +98,11 @@ impl Throttle {
             // Parents come before their children.
             let above = groups.get(parent).map_or([false; 2], |group| group.has_rules);
             let has_rules = [0, 1].map(|lane: usize| above[lane] || !lanes[lane].unlimited());
-            groups.push(ThrottledGroup { parent, lanes, has_rules, due: 0, was_empty: false });
+            groups.push(ThrottledGroup { parent, lanes, has_rules, due: 0, place: None, was_empty: false });
         }
         let services = (0..=device).map(|_| Service::default()).collect();
-        Self { groups, services, due: Default::default(), jiffy_ns }
+        let timers = BTreeSet::new();
+        Self { groups, services, timers, sequence: 0, due: Default::default(), jiffy_ns }
     }
 
     fn device(&self) -> usize {
@@ -107,22 +120,25 @@ impl Throttle {
         let entry = &mut self.groups[group];
         entry.was_empty |= entry.lanes[direction].held.is_empty();
         entry.lanes[direction].held.push(sender, bio);
-        if !self.services[entry.parent].pending.contains(&group) {
+        if entry.place.is_none() {
             self.enqueue(group);
         }
     }
 
     /// Enters a group behind those that are due no later (`tg_service_queue_add`).
     fn enqueue(&mut self, group: usize) {
-        let ThrottledGroup { parent, due, .. } = self.groups[group];
-        let pending = &self.services[parent].pending;
-        let place = pending.partition_point(|other| self.groups[*other].due <= due);
-        self.services[parent].pending.insert(place, group);
+        self.sequence += 1;
+        let entry = &mut self.groups[group];
+        let place = (entry.due, self.sequence);
+        entry.place = Some(place);
+        self.services[entry.parent].pending.insert((place.0, place.1, group));
     }
 
     fn dequeue(&mut self, group: usize) {
-        let parent = self.groups[group].parent;
-        self.services[parent].pending.retain(|other| *other != group);
+        let entry = &mut self.groups[group];
+        if let Some((due, number)) = entry.place.take() {
+            self.services[entry.parent].pending.remove(&(due, number, group));
+        }
     }
 
     /// `tg_update_disptime`.
@@ -142,26 +158,42 @@ impl Throttle {
     /// Sets the timer for the first group that is due. Returns false if that is now, unless a timer
     /// is wanted in any case (`throtl_schedule_next_dispatch`).
     fn schedule_next(&mut self, cx: &mut PolicyContext, service: usize, in_any_case: bool) -> bool {
-        let Some(&first) = self.services[service].pending.first() else { return true };
+        let Some(&(due, ..)) = self.services[service].pending.first() else { return true };
         let ticks = self.ticks(cx.now_ns());
-        let due = self.groups[first].due;
         if !in_any_case && due <= ticks.now {
             return false;
         }
         let delay = due.saturating_sub(ticks.now).min(FARTHEST_TIMER_SLICES * ticks.slice());
         let rings_ns = timer_ns(cx.now_ns(), delay, self.jiffy_ns);
-        if self.services[service].timer_ns.replace(rings_ns) != Some(rings_ns) {
-            cx.timer_at(rings_ns);
-        }
+        self.set_timer(cx, service, rings_ns);
         true
+    }
+
+    /// A timer that is set for the same time keeps its order (`__mod_timer`).
+    fn set_timer(&mut self, cx: &mut PolicyContext, service: usize, rings_ns: u64) {
+        if self.services[service].timer.is_some_and(|(time_ns, _)| time_ns == rings_ns) {
+            return;
+        }
+        self.stop_timer(service);
+        self.sequence += 1;
+        let timer = (rings_ns, Reverse(self.sequence));
+        self.services[service].timer = Some(timer);
+        self.timers.insert((timer, service));
+        cx.timer_at(rings_ns);
+    }
+
+    fn stop_timer(&mut self, service: usize) {
+        if let Some(timer) = self.services[service].timer.take() {
+            self.timers.remove(&(timer, service));
+        }
     }
 
     /// Passes on bios of groups that are due. Returns their number (`throtl_select_dispatch`).
     fn select_dispatch(&mut self, cx: &PolicyContext, service: usize) -> u32 {
         let ticks = self.ticks(cx.now_ns());
         let mut nr_passed = 0;
-        while let Some(&group) = self.services[service].pending.first() {
-            if ticks.now < self.groups[group].due {
+        while let Some(&(due, _, group)) = self.services[service].pending.first() {
+            if ticks.now < due {
                 break;
             }
             nr_passed += self.dispatch_group(cx, ticks, group);
@@ -299,10 +331,12 @@ impl Policy for Throttle {
 
     fn timer(&mut self, cx: &mut PolicyContext) {
         let now_ns = cx.now_ns();
-        for service in 0..self.services.len() {
-            let timer_ns = &mut self.services[service].timer_ns;
-            if timer_ns.is_some_and(|timer_ns| timer_ns <= now_ns) {
-                *timer_ns = None;
+        let due = |&&((time_ns, _), _): &&(Timer, usize)| time_ns <= now_ns;
+        let ringing: Vec<(Timer, usize)> = self.timers.iter().take_while(due).copied().collect();
+        for (timer, service) in ringing {
+            // One that rang before may have set it anew.
+            if self.services[service].timer == Some(timer) {
+                self.stop_timer(service);
                 self.serve(cx, service);
             }
         }
@@ -328,7 +362,7 @@ impl Policy for Throttle {
                 [0, 1].map(|lane: usize| above[lane] || !entry.lanes[lane].unlimited());
         }
         let parent = self.groups[group].parent;
-        if self.services[parent].pending.contains(&group) {
+        if self.groups[group].place.is_some() {
             self.update_due(cx, group);
             self.schedule_next(cx, parent, true);
         }

@@ -95,23 +95,13 @@ impl Hierarchy {
         }
     }
 
-    /// Creates a group if it does not exist, and sets its weight.
-    pub fn group(&mut self, group: GroupId, parent: GroupId, weight: u64) {
-        while self.groups.len() <= usize::from(group) {
-            let id = self.groups.len() as GroupId;
-            let class = PriorityClass::BestEffort;
-            let entity = self.add(Entity::new(Owner::Group(id), ROOT, class, 100));
-            self.groups.push(Group::new(Some(entity)));
-        }
-        if let Some(id) = self.groups[usize::from(group)].entity {
-            let entity = &mut self.entities[id as usize];
-            entity.new_weight = weight;
-            entity.changed = true;
-            if !entity.counted {
-                entity.parent = parent;
-                self.entities[id as usize].above = self.entity_of(parent);
-            }
-        }
+    /// Creates the next group, with its weight; its parent exists (`bfq_pd_init`, `bfq_group_set_parent`).
+    pub fn add_group(&mut self, parent: GroupId, weight: u64) {
+        let id = self.nr_groups();
+        debug_assert!(parent < id, "groups are numbered after their parents");
+        let entity = Entity::new(Owner::Group(id), parent, PriorityClass::BestEffort, weight);
+        let entity = self.add(entity);
+        self.groups.push(Group::new(Some(entity)));
     }
 
     /// Number of groups, the root included.
@@ -202,10 +192,10 @@ mod tests {
     use super::*;
 
     /// Sectors that each of always busy entities gets in `turns` slots.
-    fn shares(weights: &[(GroupId, u64)], groups: &[(GroupId, u64)], turns: u32) -> Vec<u64> {
+    fn shares(weights: &[(GroupId, u64)], groups: &[u64], turns: u32) -> Vec<u64> {
         let mut hierarchy = Hierarchy::new(false);
-        for &(group, weight) in groups {
-            hierarchy.group(group, ROOT, weight);
+        for &weight in groups {
+            hierarchy.add_group(ROOT, weight);
         }
         let mut ids = Vec::new();
         for (queue, &(group, weight)) in weights.iter().enumerate() {
@@ -241,7 +231,7 @@ mod tests {
     #[test]
     fn groups_share_by_weight_whatever_is_in_them() {
         let served =
-            shares(&[(1, 40), (2, 80), (2, 10), (3, 40)], &[(1, 100), (2, 300), (3, 600)], 1000);
+            shares(&[(1, 40), (2, 80), (2, 10), (3, 40)], &[100, 300, 600], 1000);
         assert_eq!((served[0], served[1] + served[2], served[3]), (10_000, 30_000, 60_000));
         assert!(served[1] > 7 * served[2] && served[1] < 9 * served[2], "{served:?}");
     }

@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn groups_share_first() {
         let mut hierarchy = Hierarchy::new(false);
-        hierarchy.group(1, ROOT, 100);
-        hierarchy.group(2, ROOT, 300);
+        hierarchy.add_group(ROOT, 100);
+        hierarchy.add_group(ROOT, 300);
         let alone = busy(&mut hierarchy, 1, 40);
         let (one, other) = (busy(&mut hierarchy, 2, 40), busy(&mut hierarchy, 2, 40));
         assert_eq!(tags_until_over(&mut hierarchy, alone, 64), 16);
