@@ -71,6 +71,10 @@ test: $(STAMPS)/system-test $(STAMPS)/playground lint types contract rust-test k
 test-all: $(STAMPS)/system-test $(STAMPS)/playground lint types contract rust-test kernel ## The same with the slow suites
 	VENV=$(VENV) scripts/python-tests
 
+.PHONY: test-vm
+test-vm: $(STAMPS)/system-vm build ## The package in virtual machines with a stock Debian; RELEASE (trixie), or bookworm, trixie-backports
+	@MAKE="$(MAKE)" VENV=$(VENV) scripts/test-vm "$(or $(RELEASE),trixie)" $(TESTS)
+
 # ---- single checks ----------------------------------------------------------------------------------
 
 .PHONY: lint

@@ -32,7 +32,7 @@ from pathlib import Path
 
 SCRATCH = Path("/var/tmp")  # noqa: S108 - a disk, which /tmp may not be
 WHOLE_SUITE = [
-    ["-n", "2", "--dist", "loadfile", "-m", "not root and not slow"],
+    ["-n", "2", "--dist", "loadfile", "-m", "not root and not vm and not slow"],
     ["-m", "root and not slow"],
 ]
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")

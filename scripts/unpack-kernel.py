@@ -16,7 +16,7 @@ UNPACKERS = {
 
 
 def unpack(image: bytes) -> bytes | None:
-    """The ELF file within; what follows the compressed part makes the unpacker complain at the end, in vain."""
+    """The ELF file within; that the unpacker complains of what follows its part does not matter."""
     for magic, command in UNPACKERS.items():
         start = image.find(magic)
         while start >= 0:

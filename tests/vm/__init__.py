@@ -1,1 +1,1 @@
-"""A stock Debian with its own kernel in QEMU, in which blklab's own package is tried as an administrator would."""
+"""A stock Debian with its own kernel in QEMU, in which blklab's package is tried as by an administrator."""

@@ -1,7 +1,7 @@
 """Which accelerator of QEMU runs Debian's kernel here: KVM where it really does, else emulation.
 
-That /dev/kvm answers says little: within virtual machines it may refuse a processor's model, or stop at the first
-instruction that it cannot emulate. So the kernel itself is started, until it panics for want of a disk.
+That /dev/kvm answers says little: within virtual machines it may refuse a processor's model, or stop at the
+first instruction that it cannot emulate. So the kernel itself is started, until it panics for want of a disk.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Accelerator:
 
 EMULATION = Accelerator(
     # Threads of their own for processors are faster, but a kernel that patches itself has crashed under them.
-    arguments=("-accel", "tcg,thread=single,tb-size=512", "-cpu", "max"),
+    arguments=("-accel", "tcg,thread=single,tb-size=512", "-cpu", "max,-svm"),
     kernel="vmlinux",
     # A busy host makes timers late, over which the kernel would panic or complain.
     command_line="no_timer_check lpj=10000000 mitigations=off nokaslr nowatchdog audit=0",

@@ -1,4 +1,4 @@
-"""A machine for each file of tests, thawed with blklab installed, and a look at its settings around each test."""
+"""A machine with blklab for each file of tests, and a look at its settings around each test."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Machines frozen at a point, so that each file of tests starts from it within seconds.
 
-The system boots once for an image, which takes minutes on an emulated processor, and blklab's package is installed once
-for a run of the tests. Both are frozen: the root's disk, which nothing changes from then on, and the memory.
+The system boots once for an image, which takes minutes on an emulated processor, and blklab's package is
+installed once for a run of the tests. Both are frozen: the root's disk, which nothing changes from then on,
+and the memory.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _ON_ALL = (*_VIRTIO, "sata0", "sata1", *_SCSI)
 NVME = "nvme0"
 ZONED_NVME = "zoned0"
 DISKS = (*_ON_ALL, NVME, ZONED_NVME)
-"""Two of virtio, a rotating SATA disk and one that is flash, four on virtio-scsi, NVMe with two queues, zoned NVMe."""
+"""Two of virtio, SATA (rotating and flash), four on virtio-scsi, NVMe with two queues, zoned NVMe."""
 
 PLUGGED_LATER = f"nvme,id={NVME},serial={NVME},drive={NVME}-file,max_ioqpairs=2,bus=port0"
 """NVMe cannot be frozen with the machine, so it is plugged in when the machine has been thawed."""
@@ -26,7 +26,7 @@ def hardware_arguments(folder: Path) -> list[str]:
     """All hardware but the processor and the root's disk; files of disks are in ``folder``."""
     arguments = [
         "-machine",
-        "q35",
+        "q35,smbus=off",
         "-smp",
         "2",
         "-m",

@@ -1,39 +1,53 @@
-"""All that must be as before after each test: queues, modules, mounts, groups and what else blklab may leave."""
+"""All that a test must leave as it was: queues, modules, mounts, groups, and what blklab may leave."""
 
 from __future__ import annotations
 
 import difflib
+import re
 
 from vm.machine import Machine
 
-# One call for all: on an emulated processor each process costs a hundredth of a second or more. Groups of systemd's
-# own slices and scopes come and go with its services.
+# One call for all: on an emulated processor each process costs a tenth of a second. Groups of systemd's
+# slices come and go with its services, and mounts in /run/user with logins.
 _READ_ALL = r"""
 udevadm settle
-echo "== queues";    grep -rs . /sys/block/*/queue/ | sort
-echo "== modules";   cut -d' ' -f1 /proc/modules | sort
-echo "== mounts";    findmnt --raw --noheadings --output TARGET,SOURCE,FSTYPE,OPTIONS | grep -v '^/run/user/' | sort
-echo "== groups";    find /sys/fs/cgroup -mindepth 1 -type d | grep -vE '/(system|user)\.slice/|/(system|user)\.slice$' | sort
-echo "== controllers"; cat /sys/fs/cgroup/cgroup.subtree_control
-echo "== root group"; grep -s . /sys/fs/cgroup/io.cost.qos /sys/fs/cgroup/io.cost.model
-echo "== settings";  grep -s . /sys/kernel/rcu_expedited /proc/sys/kernel/task_delayacct
-echo "== loop devices"; losetup --noheadings --list --output NAME,BACK-FILE
-echo "== rules";     ls /etc/udev/rules.d /run/udev/rules.d 2>/dev/null
-echo "== tracing";   ls /sys/kernel/tracing/instances
-echo "== processes"; ps -e -o comm= | grep -E '^(fio|blklab|blkguest)$'
-echo "== scratch";   find / /mnt -xdev -path /proc -prune -o -name '.blklab-*' -print 2>/dev/null | sort -u
-echo "== journals";  find /var/lib/blklab/journal -type f 2>/dev/null
-true
+cd /sys/fs/cgroup
+echo "== queue"; grep -rs . /sys/block/*/queue/
+echo "== module"; cut -d' ' -f1 /proc/modules
+echo "== mount"; findmnt -rno TARGET,SOURCE,FSTYPE,OPTIONS | grep -v '^/run/user/'
+echo "== group"; find . -mindepth 1 -type d | grep -vE '^./(system|user)\.slice(/|$)'
+echo "== root group"; grep -s . cgroup.subtree_control io.cost.qos io.cost.model
+echo "== kernel"; grep -s . /sys/kernel/rcu_expedited /proc/sys/kernel/task_delayacct
+echo "== loop device"; losetup --noheadings --list --output NAME,BACK-FILE
+echo "== rule"; ls /etc/udev/rules.d /run/udev/rules.d 2>/dev/null
+echo "== instance of tracefs"; ls /sys/kernel/tracing/instances
+echo "== process"; ps -e -o comm= | grep -E '^(fio|blklab|blkguest)$'
+echo "== scratch"; find / /mnt -xdev -path /proc -prune -o -name '.blklab-*' -print 2>/dev/null
+echo "== journal"; find /var/lib/blklab/journal -type f 2>/dev/null
+echo "== disk"; lsblk --nodeps --noheadings --output NAME,SERIAL
 """
+_QUEUE = re.compile(r"/sys/block/([^/]+)/queue/(.*)")
 
 
 def read_settings(machine: Machine) -> list[str]:
-    """The settings, line by line."""
-    return machine.run(_READ_ALL).text.splitlines()
+    """The settings, line by line; disks by their serial numbers, which a restart does not change."""
+    sections: dict[str, list[str]] = {}
+    for line in machine.run(_READ_ALL).text.splitlines():
+        if line.startswith("== "):
+            section = sections.setdefault(line.removeprefix("== "), [])
+        else:
+            section.append(line)
+    serials = {words[0]: words[-1] for words in map(str.split, sections.pop("disk"))}
+    queues = [_QUEUE.fullmatch(line) for line in sections["queue"]]
+    sections["queue"] = [f"{serials.get(found[1], found[1])}/{found[2]}" for found in queues if found]
+    return [f"{name} {line}" for name, lines in sections.items() for line in sorted(set(lines))]
+
+
+def queues_of(settings: list[str]) -> list[str]:
+    """Only what the files of queues hold."""
+    return [line for line in settings if line.startswith("queue ")]
 
 
 def differences(before: list[str], after: list[str]) -> str:
     """What is not as before, empty if all is."""
-    return "\n".join(
-        line for line in difflib.unified_diff(before, after, "before", "after", lineterm="", n=0)
-    )
+    return "\n".join(difflib.unified_diff(before, after, "before", "after", lineterm="", n=0))

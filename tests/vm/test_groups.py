@@ -14,8 +14,11 @@ pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 IOPS = 300
 """Of the slowed disk, which so is the bottleneck, however slow the processor."""
 
+SECONDS = 40
 WEIGHTS = {"small": 10, "middle": 30, "large": 60}
-LOAD = "[global]\nrw=randread\nbs=4k\nsize=300m\ndirect=1\nioengine=libaio\niodepth=16\ntime_based\nruntime={}s\n"
+LOAD = (
+    "[global]\nrw=randread\nbs=4k\nsize=300m\ndirect=1\nioengine=libaio\niodepth=8\ntime_based\nruntime={}s\n"
+)
 
 
 def three_jobs(seconds: int) -> str:
@@ -38,19 +41,26 @@ def assert_by_weight(result: Any) -> None:
 
 def test_bfq_gives_shares_by_weight(machine: Machine, slow_disk: str) -> None:
     """The scheduler is a module, and the attribute exists only while it is loaded."""
-    load = put_file(machine, "/root/three.fio", three_jobs(20))
+    load = put_file(machine, "/root/three.fio", three_jobs(SECONDS))
     weights = " ".join(f"--cgroup {name}:io.bfq.weight={weight}" for name, weight in WEIGHTS.items())
-    assert_by_weight(document(machine, f"run {slow_disk} {load} --scheduler bfq:low_latency=0 {weights}"))
+    assert_by_weight(
+        document(
+            machine, f"run {slow_disk} {load} --scheduler bfq:low_latency=0:strict_guarantees=1 {weights}"
+        )
+    )
 
 
 def test_io_cost_gives_shares_by_weight(machine: Machine, slow_disk: str) -> None:
     """With writeback throttling in force before, which the kernel turns off meanwhile."""
-    load = put_file(machine, "/root/three.fio", three_jobs(20))
+    load = put_file(machine, "/root/three.fio", three_jobs(SECONDS))
     weights = " ".join(f"--cgroup {name}:io.weight={weight}" for name, weight in WEIGHTS.items())
     model = (
         f"rbps=1000000000 rseqiops={IOPS} rrandiops={IOPS} wbps=1000000000 wseqiops={IOPS} wrandiops={IOPS}"
     )
-    root = f"--cgroup '/:io.cost.model=ctrl=user model=linear {model}' --cgroup '/:io.cost.qos=enable=1 ctrl=user min=100 max=100'"
+    root = (
+        f"--cgroup '/:io.cost.model=ctrl=user model=linear {model}' "
+        "--cgroup '/:io.cost.qos=enable=1 ctrl=user min=100 max=100'"
+    )
     assert_by_weight(document(machine, f"run {slow_disk} {load} --scheduler none {root} {weights}"))
 
 

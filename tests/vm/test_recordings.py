@@ -12,7 +12,9 @@ from vm.machine import Machine
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 
 NUMBER_OF_IOS = 64
-LOAD = f"fio --name=reader --filename={{}} --rw=randread --bs=4k --size=8m --direct=1 --number_ios={NUMBER_OF_IOS}"
+READER = "fio --name=reader --filename={} --rw=randread --bs=4k --size=8m --direct=1"
+LOAD = f"{READER} --number_ios={NUMBER_OF_IOS}"
+ENDLESS = f"systemd-run --quiet --unit reader {READER} --time_based --runtime=3600s"
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +29,8 @@ def test_every_io_of_a_command_is_recorded(machine: Machine, disk: str, capture:
     path = f"/root/{capture}.blkrecord"
     machine.run(f"blklab record {disk} --capture {capture} --output {path} -- {LOAD.format(disk)}")
     found = document(machine, f"where {path}")
-    tasks = {task["name"]: task for task in found["tasks"]}
-    assert tasks["fio"]["ios"] == NUMBER_OF_IOS, tasks
+    ios = {task["command"]: task["ios"] for task in found["waits"]["tasks"]}
+    assert ios["fio"] == NUMBER_OF_IOS, ios
 
 
 def test_bpf_is_taken_by_default(machine: Machine, disk: str) -> None:
@@ -37,9 +39,7 @@ def test_bpf_is_taken_by_default(machine: Machine, disk: str) -> None:
 
 
 def test_top_shows_who_uses_a_disk(machine: Machine, disk: str) -> None:
-    machine.run(
-        f"systemd-run --quiet --unit reader {LOAD.format(disk)} --time_based --runtime=600s --number_ios=0"
-    )
+    machine.run(ENDLESS.format(disk))
     try:
         shown = machine.run(
             f"blklab top {disk} --batch --samples 2 --json /root/top.json; cat /root/top.json"
@@ -52,9 +52,7 @@ def test_top_shows_who_uses_a_disk(machine: Machine, disk: str) -> None:
 
 
 def test_top_shows_tasks_without_a_disk(machine: Machine, disk: str) -> None:
-    machine.run(
-        f"systemd-run --quiet --unit reader {LOAD.format(disk)} --time_based --runtime=600s --number_ios=0"
-    )
+    machine.run(ENDLESS.format(disk))
     try:
         shown = machine.run("blklab top --batch --samples 2").text
     finally:

@@ -17,11 +17,14 @@ mkdir -p /mnt/plain /mnt/encrypted /mnt/mirror /mnt/striped
 mkfs.ext4 -q /dev/$nvme0 && mount /dev/$nvme0 /mnt/plain
 echo secret | cryptsetup luksFormat --batch-mode {LUKS} /dev/$sata0 -
 echo secret | cryptsetup open /dev/$sata0 secret -
-pvcreate -q /dev/mapper/secret && vgcreate -q group /dev/mapper/secret && lvcreate -q --size 400m --name data group
+pvcreate -q /dev/mapper/secret
+vgcreate -q group /dev/mapper/secret
+lvcreate -q --size 400m --name data group
 mkfs.ext4 -q /dev/group/data && mount /dev/group/data /mnt/encrypted
 mdadm --quiet --create /dev/md/mirror --run --level 1 --raid-devices 2 --assume-clean /dev/$sata1 /dev/$blk0
 mkfs.ext4 -q /dev/md/mirror && mount /dev/md/mirror /mnt/mirror
-mkfs.btrfs -q -d raid10 -m raid10 /dev/$scsi0 /dev/$scsi1 /dev/$scsi2 /dev/$scsi3 && mount /dev/$scsi0 /mnt/striped
+mkfs.btrfs -q -d raid10 -m raid10 /dev/$scsi0 /dev/$scsi1 /dev/$scsi2 /dev/$scsi3
+mount /dev/$scsi0 /mnt/striped
 udevadm settle
 """
 DISKS_BENEATH = {
@@ -74,7 +77,7 @@ def test_a_raw_disk_is_written_if_that_is_allowed(machine: Machine, stacks: dict
 
 
 def test_a_disk_in_use_is_never_written(machine: Machine, stacks: dict[str, str]) -> None:
-    """Not even a disk whose only user is an array, an encrypted device, or a file system over several disks."""
+    """Not even if its only user is an array, an encrypted device, or a file system over several disks."""
     disks = [stacks[name] for name in ("nvme0", "sata0", "blk0", "scsi3")]
     command = "blklab compare /dev/{} -w /root/write.fio -s none --blocks 1 --allow-writes"
     for disk in disks:
