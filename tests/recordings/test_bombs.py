@@ -46,7 +46,7 @@ def test_bombs_are_refused(name: str, output: str, folder: Path, tmp_path: Path)
     if not bomb.exists():
         bomb.write_bytes(BOMBS[name]())
     assert bomb.stat().st_size < 600_000
-    arguments = ["convert", bomb, tmp_path / output] if output else ["where", bomb]
+    arguments: list[str | Path] = ["convert", bomb, tmp_path / output] if output else ["where", bomb]
     done = _blklab(*arguments)
     assert done.returncode == ExitCode.DATA, (done.returncode, done.stderr[-2000:])
     assert f"error: {bomb}" in done.stderr
