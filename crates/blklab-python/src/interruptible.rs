@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const END: Duration = Duration::from_millis(200);
 
 /// Works in another thread, without the interpreter's lock. A signal's handler runs meanwhile; if it raises, the work
-/// is told to end, and the exception is given. A panic becomes an error.
+/// is asked to end, and the exception is given. A panic becomes an error.
 pub fn run<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&Interrupt) -> T + Send + 'static,

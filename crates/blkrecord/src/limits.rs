@@ -1,4 +1,4 @@
-//! How large a trace may become in memory.
+//! Limits of the memory that a trace may take.
 //!
 //! A file of a few kilobytes can stand for any number of I/Os, names and control groups. These limits are far above
 //! what any recorder writes, and a file that exceeds one is refused with [`TooLarge`].
@@ -119,7 +119,7 @@ impl Memory {
     }
 }
 
-/// What the caller of a reader allows.
+/// Bounds that the caller of a reader sets.
 #[derive(Clone, Debug, Default)]
 pub struct Bounds {
     pub interrupt: Interrupt,
