@@ -228,6 +228,7 @@ def open_parent(path: Path) -> int:
 
 def _replaced(path: Path) -> RefusedError:
     return RefusedError(
-        f"{path} was replaced as soon as blklab had made it: another user renames in {path.parent}",
+        f"{path} was replaced as soon as blklab had made it: another user renames in {path.parent}, where an"
+        " empty directory of root's may be left",
         hint="name a directory in which only root may rename",
     )
