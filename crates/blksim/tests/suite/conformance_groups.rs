@@ -85,7 +85,7 @@ fn ordered(scheduler: &str, device: &str, load: &str, order: &[usize], cgroups: 
     setup
 }
 
-/// What the jobs of the load measured.
+/// The measurements of the jobs of the load.
 fn measured(outcome: &Outcome) -> Vec<u64> {
     let mut words = Vec::new();
     for job in outcome.jobs.iter().filter(|job| !job.name.starts_with("first-")) {
