@@ -5,7 +5,7 @@
 //!
 //! | Limit | What recorders write |
 //! |---|---|
-//! | [`FREE_ROWS`] I/Os and task events, and [`ROWS_PER_BYTE`] for each further byte of the file | one takes about 5 bytes in a recording of a disk, 0.04 bytes if all of them are alike |
+//! | [`FREE_ROWS`] I/Os and task events, and [`ROWS_PER_BYTE`] for each further byte of the file | one takes about 5 bytes in a recording of a disk, at least 0.03 if all of them are alike |
 //! | [`FREE_BYTES`] after decompression, and [`GROWTH`] for each further byte of the file | text grows 5 to 30 times |
 //! | [`NAME_BYTES`] of names | 16 for a command, some 100 for a control group |
 //! | [`FACT_BYTES`] of conditions, [`DEVICES`] devices | 3 KiB for a disk |
