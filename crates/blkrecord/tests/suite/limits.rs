@@ -47,7 +47,7 @@ fn read(bytes: Vec<u8>) -> (u64, Result<Box<dyn RecordReader>, RecordError>) {
 
 fn refusal(bytes: Vec<u8>) -> String {
     let (rows, result) = read(bytes);
-    let error = result.err().expect("such a file is refused");
+    let error = result.expect_err("such a file is refused");
     assert!(rows < 4 * FREE_ROWS, "{rows} rows were read");
     assert!(matches!(error, RecordError::TooLarge(_)), "{error:?}");
     let message = error.to_string();
@@ -97,7 +97,7 @@ fn text_that_grows_for_ever_is_refused() {
     };
     let message = refusal(compressed(&line.repeat(1 << 16), 100));
     assert!(message.contains("I/Os and task events in"), "{message}");
-    let message = refusal(compressed(&[b'\n'; 1 << 20], 600));
+    let message = refusal(compressed(&vec![b'\n'; 1 << 20], 600));
     assert!(message.contains("bytes decompressed from"), "{message}");
 }
 
