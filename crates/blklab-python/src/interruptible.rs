@@ -98,7 +98,7 @@ impl Asked {
             return false;
         }
         self.next_ms.store(now_ms + LOOK.as_millis() as u64, Ordering::Relaxed);
-        match Python::attach(Python::check_signals) {
+        match Python::attach(|py: Python<'_>| py.check_signals()) {
             Ok(()) => false,
             Err(signal) => {
                 *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(signal);
