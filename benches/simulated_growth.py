@@ -1,13 +1,12 @@
 """Measures whether the simulator's cost grows with the work alone: instructions an I/O, by the size of a load.
 
     cargo build --release -p blksim --example simulate
-    python benches/simulated_growth.py [--only SIZE] [--scheduler NAME] [--write]
+    python benches/simulated_growth.py [--only SIZE] [--scheduler NAME]
 
 A size of a load (jobs, depth, control groups, disks of an array, files, length) is varied up to 10,000 times,
 under every scheduler and, for groups, every policy, as ``blklab run`` simulates it: with the cost table
 `ordinary` and drawn starts. Instructions are counted by valgrind's callgrind, so that other programs do not
 matter: the difference of two runs with three times as many I/Os, over the difference of their requests.
-``--write`` fills the tables of docs/appendix/simulated-growth.md.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.report.pages.markdown import filled_parts, markdown_table
+from blklab.report.pages.markdown import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 SIMULATE = ROOT / "target" / "release" / "examples" / "simulate"
-PAGE = ROOT / "docs" / "appendix" / "simulated-growth.md"
 AS_RUN = (f"machine={ROOT / 'machines' / 'ordinary.toml'}", "arrangement=1")
 SCHEDULERS = (
     "none", "mq-deadline", "kyber", "kyber-4.12", "bfq", "noop", "deadline", "anticipatory", "cfq", "cfq-2.6.32",
@@ -95,22 +93,20 @@ POLICIES = {
 
 
 def main() -> int:
-    """Measures all sizes or some, prints, and writes if asked to."""
+    """Measures all sizes or some, and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", choices=[*SIZES, "policies"], help="only this size")
     parser.add_argument("--scheduler", choices=SCHEDULERS, help="only this scheduler")
-    parser.add_argument("--write", action="store_true", help="fill the tables of the page")
     given = parser.parse_args()
     if not SIMULATE.exists():
         raise SystemExit(f"{SIMULATE} is missing: cargo build --release -p blksim --example simulate")
     schedulers = (given.scheduler,) if given.scheduler else SCHEDULERS
-    tables: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         counter = Counter(Path(folder))
         for name, (values, load) in SIZES.items():
             if given.only in (None, name):
                 rows = [counter.row(scheduler, scheduler, values, load) for scheduler in schedulers]
-                tables[name] = shown(name, values, rows)
+                show(name, values, rows)
         if given.only in (None, "policies"):
             values = SIZES["groups"][0]
             policies = [
@@ -119,25 +115,15 @@ def main() -> int:
                 )
                 for name, options in POLICIES.items()
             ]
-            tables["policies"] = shown("groups", values, policies)
-    if given.write:
-        page = PAGE.read_text()
-        old = {name: text for name, text in _parts(page).items() if name not in tables}
-        PAGE.write_text(filled_parts(page, "table", lambda name: {**old, **tables}[name]))
+            show("groups", values, policies)
     return 0
 
 
-def _parts(page: str) -> dict[str, str]:
-    found = re.findall(r"<!-- table: (\S+) -->\n(.*?)\n?<!-- end -->", page, re.DOTALL)
-    return dict(found)
-
-
-def shown(size: str, values: tuple[int, ...], rows: list[list[str]]) -> str:
-    """The table of one size, which is printed too."""
+def show(size: str, values: tuple[int, ...], rows: list[list[str]]) -> None:
+    """Prints the table of one size."""
     table = markdown_table([size, *(f"{value:,}" for value in values), "last / 256 or first"], rows)
     sys.stdout.write(f"\n{table}\n")
     sys.stdout.flush()
-    return f"\n{table}\n"
 
 
 class Counter:

@@ -1,4 +1,4 @@
-"""What `make test-vm` prepared: the image of a Debian, and blklab as a package and as a wheel."""
+"""The image of a Debian for `make test-vm`, and blklab as a package and as a wheel."""
 
 from __future__ import annotations
 
