@@ -1,4 +1,4 @@
-"""Measures whether the simulator's cost grows with the work alone: instructions an I/O, by the size of a load.
+"""Measures if the simulator's cost grows with the work alone: instructions an I/O, by the size of a load.
 
     cargo build --release -p blksim --example simulate
     python benches/simulated_growth.py [--only SIZE] [--scheduler NAME]
