@@ -25,7 +25,8 @@ from vm.monitor import Monitor
 from waiting import PATIENCE_SECONDS, wait_until
 
 _BOOT_SECONDS = 2 * PATIENCE_SECONDS
-_KERNEL_ARGUMENTS = "root=/dev/vda rw console=ttyS0 quiet"
+# The network is set up before udev could rename it; ssh over a virtual socket needs modules of its own.
+_KERNEL_ARGUMENTS = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 systemd.ssh_auto=no"
 _SERIAL_NUMBERS = "lsblk --nodeps --noheadings --output NAME,SERIAL"
 
 

@@ -15,8 +15,8 @@ LUKS = "--pbkdf pbkdf2 --pbkdf-force-iterations 1000"
 SET_UP = f"""
 mkdir -p /mnt/plain /mnt/encrypted /mnt/mirror /mnt/striped
 mkfs.ext4 -q /dev/$nvme0 && mount /dev/$nvme0 /mnt/plain
-echo secret | cryptsetup luksFormat --batch-mode {LUKS} /dev/$sata0 -
-echo secret | cryptsetup open /dev/$sata0 secret -
+printf secret | cryptsetup luksFormat --batch-mode {LUKS} --key-file - /dev/$sata0
+printf secret | cryptsetup open --key-file - /dev/$sata0 secret
 pvcreate -q /dev/mapper/secret
 vgcreate -q group /dev/mapper/secret
 lvcreate -q --size 400m --name data group
