@@ -231,8 +231,8 @@ class KernelCacheError(DataError):
 class InterruptedRunError(BaseException):
     """A signal ended the run; its measurements are kept.
 
-    Like KeyboardInterrupt it is no `Exception`, so that nothing that handles errors takes it for one and goes
-    on. The exit code is 128 plus the signal's number, as shells expect.
+    Like KeyboardInterrupt it is no `Exception`, so that nothing that handles errors takes it for one. The
+    exit code is 128 plus the signal's number, as shells expect.
     """
 
     def __init__(self, signal_number: int, message: str) -> None:

@@ -118,6 +118,19 @@ def written_as_it_comes(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
+@contextlib.contextmanager
+def appended(path: Path) -> Iterator[BinaryIO]:
+    """A file to add to; it is made if it is missing.
+
+    Raises:
+        OSError: as `written_whole`.
+    """
+    _replaceable(path)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, 0o666), "ab") as file:
+        yield file
+
+
 def check_writable(path: Path) -> None:
     """Checks, before long work, that its result can be written; leaves no trace.
 

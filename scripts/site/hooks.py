@@ -19,7 +19,7 @@ from playgrounds import PAGE, playground_page, with_playgrounds
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON_REFERENCE = "reference/python.md"
-BESIDE = ("CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+BESIDE = ("CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages of the repository's top folder that the site shows too."""
 
 _PART = re.compile(r"^## (.+?)(?::.*)?$", re.MULTILINE)

@@ -30,7 +30,7 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "experiments.md"
 WORD = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
-VALUE = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), min_size=1, max_size=12)
+VALUE = st.from_regex(r"[A-Za-z0-9_.+-]{1,12}", fullmatch=True)
 SETTINGS = st.dictionaries(WORD, VALUE, min_size=1, max_size=2)
 
 WRITTEN: dict[str, st.SearchStrategy[Any]] = {

@@ -18,7 +18,7 @@ from distributed import Client, Worker
 
 import blklab
 from blklab.backends import THIS_MACHINE, Workers
-from blklab.backends.cluster import client
+from blklab.backends.cluster import address, client
 from blklab.backends.cluster.client import Cluster
 from blklab.cli import run
 from blklab.errors import BlklabError, JobFileError, RequirementError, RunFailedError, UsageError
@@ -211,25 +211,28 @@ def test_a_scheduler_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize(
-    "address", ["no://such", "nope", "nope:x", "tcp://:8786", "tcp://nope.invalid:8786", "tcp://[::1:8786"]
+    "named", ["no://such", "nope", "nope:x", "tcp://:8786", "tcp://nope.invalid:8786", "tcp://[::1:8786"]
 )
-def test_an_address_that_is_none(address: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compare", "sim:fixed", "-w", "many-readers", "--cluster", address]) == 3
-    assert f"no Dask scheduler answers at {address}: " in capsys.readouterr().err
+def test_an_address_that_is_none(named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "sim:fixed", "-w", "many-readers", "--cluster", named]) == 3
+    assert f"no Dask scheduler answers at {named}: " in capsys.readouterr().err
 
 
-def test_somebody_else_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dask's own finaliser neither waits nor complains."""
-    monkeypatch.setattr(client, "_CONNECT_S", 0.5)
+def test_a_program_at_the_address_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(address, "_CONNECT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(RequirementError, match=f"no Dask scheduler answers at {place}"):
+            Cluster(place).simulations().__enter__()
+
+
+def test_a_client_that_fails_neither_waits_nor_complains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask would wait for 20 s in a finaliser and print its exception."""
+    monkeypatch.setattr(client, "require_answer", lambda _: None)
     dropped: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", dropped.append)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        with (
-            pytest.raises(RequirementError, match="no Dask scheduler answers"),
-            Cluster(address).simulations(),
-        ):
-            pass
+    with pytest.raises(RequirementError, match="no Dask scheduler answers at nope"):
+        Cluster("nope").simulations().__enter__()
     gc.collect()
     assert dropped == []
 

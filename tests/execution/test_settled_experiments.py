@@ -13,7 +13,7 @@ import pytest
 from blklab.analysis.verdict import analyse
 from blklab.cli import run
 from blklab.cli.progress import open_questions
-from blklab.errors import InterruptedRunError
+from blklab.errors import InterruptedRunError, LockedError
 from blklab.execution.blocks import Progress
 from blklab.execution.pipeline import compare
 from blklab.execution.racing import OpenQuestion
@@ -88,6 +88,18 @@ def test_a_resumed_experiment_is_the_one_that_was_never_broken_off(
         assert len(broken.samples) == stop_after
         resumed = compare(broken.spec, store, Listener(), resumed=broken)
     assert _figures(resumed) == _figures(whole)
+
+
+def test_an_experiment_that_is_under_way_is_not_continued_beside_itself(tmp_path: Path) -> None:
+    spec = _spec("reader-beside-writers", "none,bfq", "2blocks", "sim:hdd-7200")
+    with Store.opened(str(tmp_path / "runs.sqlite")) as store:
+        listener = Listener(1)
+        with pytest.raises(InterruptedRunError):
+            compare(spec, store, listener)
+        store.set_state(listener.run_id, "running")  # by this process, which lives
+        running = store.load(listener.run_id)
+        with pytest.raises(LockedError, match="still under way"):
+            compare(running.spec, store, Listener(), resumed=running)
 
 
 def test_losers_leave_and_the_report_says_so(tmp_path: Path) -> None:

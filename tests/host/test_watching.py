@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RefusedError
+from blklab.linux.machine.kernel_log import why_unreadable
 from blklab.records.samples import NS_PER_SECOND
 from blklab.spec.queue_attributes import QUEUE_ATTRIBUTES
 from blklab.spec.schedulers import parse_scheduler_choice
 from host.conftest import IOS, READ, WRITE, Filesystem, LoopDevice, cell, opened, work
+from real_devices import Mounter, attach_to_new_loop, remove_loop
 
 pytestmark = pytest.mark.root
 
@@ -114,3 +116,28 @@ def test_a_dry_run_shows_preconditioning(ext4: Filesystem) -> None:
     assert "[overwrite-0]" in lines
     assert "filename=data/written-0" in lines
     assert "io_size=16777216" in lines
+
+
+def test_a_disk_that_fails_has_the_kernels_words_in_the_run(mount: Mounter) -> None:
+    """A loop device over a file that outgrows its file system: the kernel logs what the driver answered."""
+    reason = why_unreadable()
+    if reason is not None:
+        pytest.skip(f"the kernel's log cannot be read: {reason}")
+    image = mount("-t", "tmpfs", "-o", "size=8m", "tmpfs") / "image"
+    with image.open("wb") as file:
+        file.truncate(48 << 20)
+    writing = work("[w]\nrw=write\nbs=1m\nsize=32m\ndirect=1\nioengine=libaio\niodepth=4\n")
+    number = attach_to_new_loop(lambda _: image)
+    try:
+        with opened(f"/dev/loop{number}", allow_writes=True) as session:
+            session.check([parse_scheduler_choice("none")], [writing])
+            session.prepare([writing], lambda line: None)
+            sample = session.run(cell("none", writing))
+    finally:
+        remove_loop(number, image)
+    assert sample.status == "failed"
+    assert sample.events is not None
+    kinds = {message.kind for message in sample.events.kernel_messages}
+    assert "I/O error" in kinds, sample
+    assert "the kernel's log: I/O error" in str(sample.error)
+    assert f"loop{number}" in sample.events.kernel_messages[0].text

@@ -14,7 +14,7 @@ from blklab.guests.kernels.patches import shipped_instruments
 from blklab.guests.kernels.source import locate
 from blklab.shipped import shipped_folder
 
-LEGACY = ["modelled-disk", "registers-stay-legacy", "virtual-time"]
+LEGACY = ["modelled-disk", "registers-stay-legacy", "virtual-time", "whole-xstate-legacy"]
 
 
 def release(tree: Path, major: int, minor: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 from dead_journals import dead_journal
 
 from blklab.errors import RefusedError, RequirementError, RestoreError
-from blklab.linux.directories import kernel_calls
+from blklab.linux.directories import held_directory, kernel_calls
 from blklab.linux.directories.held_directory import FileIdentity, HeldDirectory
 from blklab.linux.directories.kernel_calls import open_without_links, unmount_once
 from blklab.linux.directories.tree_removal import remove_contents
@@ -201,6 +201,23 @@ def test_what_was_put_in_its_place_is_left_alone(state: Path, scratch: Path) -> 
         assert held.path == scratch / NAME
     assert not (scratch / "moved").exists()
     assert (scratch / NAME / "theirs").exists()
+
+
+def test_a_directory_whose_name_says_that_it_is_gone_is_removed(
+    state: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory that is being renamed may not be listed for a moment."""
+    with Journal.create("run-1", "a test") as journal:
+        held = journal.hold_directory(scratch / NAME)
+        (scratch / NAME).rename(scratch / "moved (deleted)")
+        real, missed = held_directory.name_in, list(range(5))
+
+        def miss(parent: int, expected: str, identity: FileIdentity) -> str | None:
+            return real(parent, expected, identity) if not missed or missed.pop() < 3 else None
+
+        monkeypatch.setattr(held_directory, "name_in", miss)
+        assert held.path.parent == scratch
+    assert list(scratch.iterdir()) == []
 
 
 def test_recovery_knows_a_directory_by_its_inode(state: Path, scratch: Path) -> None:

@@ -386,3 +386,107 @@ def test_other_instances_are_not_restored() -> None:
 def test_models_cannot_be_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["record", "sim:ssd-sata"]) == ExitCode.USAGE
     assert "is no path of this machine" in capsys.readouterr().err
+
+
+_STUBBORN = """
+import os, signal, sys, time
+from pathlib import Path
+if sys.argv[2] == "ignores SIGTERM":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    (Path(sys.argv[1]) / "child").write_text(str(os.getpid()))
+else:
+    (Path(sys.argv[1]) / "command").write_text(str(os.getpid()))
+while True:
+    time.sleep(60)
+"""
+
+
+def _is_running(number: int) -> bool:
+    try:
+        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("behaviour", ["heeds SIGTERM", "ignores SIGTERM"])
+def test_a_command_ends_with_its_recorder(
+    disk: Disk, capture: str, tmp_path: Path, number: signal.Signals, behaviour: str
+) -> None:
+    """The signal is sent to blklab alone, not to the group as a terminal does."""
+    file, places = tmp_path / "x.blkrecord", [tmp_path / name for name in ("command", "child")]
+    command = [sys.executable, "-m", "blklab", "record", str(disk.dev_path), "--capture", capture]
+    command += ["--output", str(file), "--", sys.executable, "-c", _STUBBORN, str(tmp_path), behaviour]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as recorder:
+        wait_until(
+            lambda: all(place.exists() and place.read_text() for place in places),
+            "the command runs",
+            process=recorder,
+        )
+        recorder.send_signal(number)
+        recorder.wait()
+    assert not any(_is_running(int(place.read_text())) for place in places)
+    ended = _expected_exit(file, capture) if number is signal.SIGINT else 128 + number
+    assert recorder.returncode == ended
+    assert read_trace(file).tally.whole
+
+
+@pytest.mark.root
+def test_a_command_ends_although_the_recording_has_ended_before(disk: Disk, tmp_path: Path) -> None:
+    file, place = tmp_path / "x.blkrecord", tmp_path / "command"
+    command = [sys.executable, "-m", "blklab", "record", str(disk.dev_path), "--output", str(file)]
+    command += ["--for", "50ms", "--", sys.executable, "-c", _STUBBORN, str(tmp_path), "heeds SIGTERM"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as recorder:
+        wait_until(lambda: place.exists() and place.read_text(), "the command runs", process=recorder)
+
+        def is_whole() -> bool:
+            try:
+                return read_trace(file).tally.whole
+            except BlklabError:
+                return False
+
+        wait_until(is_whole, "the recording ends", process=recorder)
+        recorder.send_signal(signal.SIGTERM)
+        recorder.wait()
+    assert recorder.returncode == 128 + signal.SIGTERM
+    assert not _is_running(int(place.read_text()))
+
+
+_READS_FOR_EVER = """
+import mmap, os, sys, threading
+from pathlib import Path
+def read(first):
+    place, page = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 4096)
+    while True:
+        for number in range(256):
+            os.preadv(place, [page], (first + number) * 4096)
+            ready.write_text("reads")
+ready = Path(sys.argv[2])
+for task in range(8):
+    threading.Thread(target=read, args=(task * 256,)).start()
+"""
+
+
+@pytest.mark.root
+def test_a_recording_that_ends_amid_ios_misses_no_completion(
+    disk: Disk, capture: str, tmp_path: Path
+) -> None:
+    """Programs at completions begin first and end last: only I/Os that are under way lack a part."""
+    file, ready = tmp_path / "x.blkrecord", tmp_path / "ready"
+    with subprocess.Popen([sys.executable, "-c", _READS_FOR_EVER, str(disk.dev_path), str(ready)]) as reader:
+        try:
+            wait_until(ready.exists, "the reader reads", process=reader)
+            arguments = ["record", str(disk.dev_path), "--capture", capture, "--output", str(file)]
+            run([*arguments, "--for", "300ms"])
+        finally:
+            reader.kill()
+    trace = read_trace(file)
+    tasks = set(trace.ios["tgid"][trace.ios["completed_ns"] == NEVER].tolist())
+    assert tasks <= {reader.pid}
+    assert trace.tally.lost == 0
+    assert trace.tally.incomplete <= 8
+    # Those of the beginning, and those that are queued while the count is read.
+    assert trace.tally.unmatched <= 16

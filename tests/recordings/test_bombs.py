@@ -46,8 +46,7 @@ def test_bombs_are_refused(name: str, output: str, folder: Path, tmp_path: Path)
     if not bomb.exists():
         bomb.write_bytes(BOMBS[name]())
     assert bomb.stat().st_size < 600_000
-    arguments = ["convert", bomb, tmp_path / output] if output else ["where", bomb]
-    done = _blklab(*arguments)
+    done = _blklab("convert", bomb, tmp_path / output) if output else _blklab("where", bomb)
     assert done.returncode == ExitCode.DATA, (done.returncode, done.stderr[-2000:])
     assert f"error: {bomb}" in done.stderr
     assert "larger than" in done.stderr
@@ -58,7 +57,7 @@ def test_bombs_are_refused(name: str, output: str, folder: Path, tmp_path: Path)
 def test_a_replay_of_a_bomb_is_refused(folder: Path) -> None:
     bomb = folder / "full_of_ios"
     bomb.write_bytes(BOMBS["full_of_ios"]())
-    done = _blklab("compare", "-w", f"replay:{bomb}", "-n", "1", "sim:ssd-sata")
+    done = _blklab("compare", "-w", f"trace:{bomb}", "-n", "1", "sim:ssd-sata")
     assert done.returncode == ExitCode.DATA, (done.returncode, done.stderr[-2000:])
     assert "larger than" in done.stderr
 

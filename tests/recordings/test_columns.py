@@ -118,6 +118,26 @@ def test_exports_have_the_processors(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "two.parquet")["processor"].to_pylist() == [3, 1]
 
 
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_exports_heed_the_format(msr: Path, tmp_path: Path, ending: str) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    with pytest.raises(DataError, match="no line can be read"):
+        export(msr, tmp_path / f"hm.{ending}", "alibaba")
+    assert [path.name for path in tmp_path.iterdir()] == ["hm.csv"]
+
+
+def test_groups_of_rows_have_the_names_that_they_need(tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    line = "  8,0 0 {n} {s}.000000000 {n} Q R {n} + 8 [{name}]\n"
+    trace = tmp_path / "trace"
+    trace.write_text("".join(line.format(n=n, s=n, name=f"task {n % 300}") for n in range(20_000)))
+    assert export(trace, tmp_path / "x.parquet") == 20_000
+    file = pq.ParquetFile(tmp_path / "x.parquet")
+    assert file.num_row_groups == 1
+    assert file.read()["command"].to_pylist() == [f"task {n % 300}" for n in range(20_000)]
+
+
 def test_other_endings_are_refused(msr: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"\.parquet or \.npz"):
         export(msr, tmp_path / "hm.csv")

@@ -201,7 +201,7 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
     [
         ("nonsense://x", "no driver"),
         ("postgresql://nobody@127.0.0.1:9/none", "cannot be used"),
-        ("sqlite:////proc/nowhere/runs.sqlite", "cannot be created"),
+        ("sqlite:////proc/nowhere/runs.sqlite", "does not exist"),
     ],
 )
 def test_an_unreachable_store_is_one_clear_message(url: str, message: str) -> None:

@@ -32,7 +32,7 @@ chmod -R go=rX /opt
 
 @dataclass(frozen=True)
 class FrozenMachine:
-    """What it takes to go on: a root that is no longer written to, and the memory."""
+    """The state of a frozen machine: a root that is no longer written to, and the memory."""
 
     root: Path
     memory: Path

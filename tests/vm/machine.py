@@ -32,7 +32,7 @@ _SERIAL_NUMBERS = "lsblk --nodeps --noheadings --output NAME,SERIAL"
 
 @dataclass(frozen=True)
 class Output:
-    """What a command in the machine printed, and its exit code."""
+    """The output of a command in the machine, and its exit code."""
 
     text: str
     errors: str

@@ -15,7 +15,7 @@ class MonitorError(Exception):
 
 
 class Monitor:
-    """A connection to QEMU's monitor (QMP, docs/interop/qmp-spec in QEMU's tree)."""
+    """A connection to QEMU's monitor (QMP, the QEMU Machine Protocol specification in QEMU's tree)."""
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)

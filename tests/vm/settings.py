@@ -51,5 +51,5 @@ def queues_of(settings: list[str]) -> list[str]:
 
 
 def differences(before: list[str], after: list[str]) -> str:
-    """What is not as before, empty if all is."""
+    """The differences from before; empty if there are none."""
     return "\n".join(difflib.unified_diff(before, after, "before", "after", lineterm="", n=0))

@@ -25,7 +25,7 @@ def disk(machine: Machine) -> str:
 
 @pytest.mark.parametrize("capture", ["bpf", "tracefs"])
 def test_every_io_of_a_command_is_recorded(machine: Machine, disk: str, capture: str) -> None:
-    """And those of others are told apart."""
+    """Those of others are listed separately."""
     path = f"/root/{capture}.blkrecord"
     machine.run(f"blklab record {disk} --capture {capture} --output {path} -- {LOAD.format(disk)}")
     found = document(machine, f"where {path}")

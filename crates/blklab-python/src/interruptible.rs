@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const END: Duration = Duration::from_millis(200);
 
 /// Works in another thread, without the interpreter's lock. A signal's handler runs meanwhile; if it raises, the work
-/// is told to end, and the exception is given. A panic becomes an error.
+/// is asked to end, and the exception is given. A panic becomes an error.
 pub fn run<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&Interrupt) -> T + Send + 'static,
@@ -98,7 +98,7 @@ impl Asked {
             return false;
         }
         self.next_ms.store(now_ms + LOOK.as_millis() as u64, Ordering::Relaxed);
-        match Python::attach(|py| py.check_signals()) {
+        match Python::attach(Python::check_signals) {
             Ok(()) => false,
             Err(signal) => {
                 *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(signal);

@@ -2,7 +2,7 @@
 
 use blkrecord::limits::Memory;
 
-/// What the rest of an analysis needs beside the I/Os, and other programs meanwhile.
+/// Left for the rest of an analysis, and for other programs meanwhile.
 const RESERVED_BYTES: u64 = 64 << 20;
 
 /// The free memory, for a reader that keeps `bytes_each` of each I/O; `None` if it is unknown.

@@ -107,7 +107,7 @@ pub fn open_record(
     Ok(RecordReader { reader: Mutex::new(reader), asked })
 }
 
-/// What a signal's handler has raised, or the exception for a file that cannot be read.
+/// The exception that a signal's handler has raised, or the one for a file that cannot be read.
 fn raised_or(py: Python<'_>, asked: &Asked, cause: &RecordError) -> PyErr {
     asked.take().unwrap_or_else(|| raise(py, cause))
 }

@@ -75,8 +75,8 @@ impl RecordError {
         if let Some(too_large) = carried.and_then(|inner| inner.downcast_ref::<TooLarge>()) {
             return Self::TooLarge(too_large.clone());
         }
-        if carried.is_some_and(|inner| inner.is::<Interrupted>()) {
-            return Self::Interrupted(Interrupted);
+        if let Some(interrupted) = carried.and_then(|inner| inner.downcast_ref::<Interrupted>()) {
+            return Self::Interrupted(*interrupted);
         }
         Self::System { path: path.to_owned(), cause }
     }

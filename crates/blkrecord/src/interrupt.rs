@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Asked now and then while work goes on. By default nobody ends it.
+/// Asked now and then during long work. By default nobody ends it.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     is_wanted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,

@@ -16,7 +16,7 @@
 //! | [`pairing`] | events to I/Os |
 //! | [`file`] | the format `.blkrecord` |
 //! | [`readers`] | one file per format, and the detection of formats |
-//! | [`limits`] | how large a trace may become in memory |
+//! | [`limits`] | limits of the memory that a trace may take |
 //! | [`interrupt`] | ending long work from outside |
 //! | [`waits`] | where I/Os wait, and who held the device meanwhile |
 //!

@@ -1,11 +1,11 @@
-//! How large a trace may become in memory.
+//! Limits of the memory that a trace may take.
 //!
 //! A file of a few kilobytes can stand for any number of I/Os, names and control groups. These limits are far above
 //! what any recorder writes, and a file that exceeds one is refused with [`TooLarge`].
 //!
 //! | Limit | What recorders write |
 //! |---|---|
-//! | [`FREE_ROWS`] I/Os and task events, and [`ROWS_PER_BYTE`] for each further byte of the file | one takes about 5 bytes in a recording of a disk, 0.04 bytes if all of them are alike |
+//! | [`FREE_ROWS`] I/Os and task events, and [`ROWS_PER_BYTE`] for each further byte of the file | one takes about 5 bytes in a recording of a disk, at least 0.03 if all of them are alike |
 //! | [`FREE_BYTES`] after decompression, and [`GROWTH`] for each further byte of the file | text grows 5 to 30 times |
 //! | [`NAME_BYTES`] of names | 16 for a command, some 100 for a control group |
 //! | [`FACT_BYTES`] of conditions, [`DEVICES`] devices | 3 KiB for a disk |
@@ -119,7 +119,7 @@ impl Memory {
     }
 }
 
-/// What the caller of a reader allows.
+/// Bounds that the caller of a reader sets.
 #[derive(Clone, Debug, Default)]
 pub struct Bounds {
     pub interrupt: Interrupt,

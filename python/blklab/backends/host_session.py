@@ -15,7 +15,6 @@ from blklab.backends.group_choices import (
     CHANGES_GROUPS,
     change_groups,
     check_group_choices,
-    skewing_shares,
 )
 from blklab.backends.host_changes import (
     HostChanges,
@@ -29,14 +28,19 @@ from blklab.backends.host_changes import (
 from blklab.backends.host_commands import CommandRuns
 from blklab.backends.host_replays import HostReplays
 from blklab.backends.host_stretch import load_ns, slot_samples, stretch_window_ms, take_turns
+from blklab.backends.host_warnings import (
+    warnings_on_disks,
+    warnings_on_encryption,
+    warnings_on_priorities,
+    warnings_on_weights,
+)
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
 from blklab.errors import DeviceVanishedError
 from blklab.linux.cgroups.choice_settings import ChoiceSettings
 from blklab.linux.cgroups.hierarchy import find_hierarchy, offered_attributes
 from blklab.linux.cgroups.run_cgroups import RunCgroups
-from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
-from blklab.linux.disks.arrays import array_troubles
+from blklab.linux.cgroups.settings import CgroupSetting, group_names, wanted_settings
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.zones import check_order, check_zoned_writes, zones_of_node
 from blklab.linux.journal.journal import Journal
@@ -56,9 +60,7 @@ from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.load.numa import numa_warnings
 from blklab.linux.load.replay import check_replay
-from blklab.linux.machine.kernel_log import why_unreadable
 from blklab.linux.machine.monitor import MachineMonitor
-from blklab.linux.processes.io_priority import ignores_priorities
 from blklab.linux.queue import grace_periods
 from blklab.linux.queue.grace_periods import GracePeriods
 from blklab.linux.queue.schedulers import unavailable_scheduler
@@ -77,7 +79,7 @@ from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.machine_events import MachineEvents
 from blklab.records.run_files import run_files_folder
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
-from blklab.spec.changes import GroupChange, PriorityChange, SchedulerChange
+from blklab.spec.changes import GroupChange, SchedulerChange
 from blklab.spec.group_settings import cost_is_enabled, group_settings
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
@@ -606,40 +608,18 @@ class HostSession:
                 )
 
     def _warnings(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
-        warnings = []
-        unreadable = why_unreadable()
-        if unreadable is not None:
-            warnings.append(
-                f"the kernel's log cannot be read ({unreadable}), so timeouts and resets of the disk that "
-                "happen during a run stay unnoticed"
-            )
-        attributes = [setting.attribute for setting in self._group_settings]
-        attributes += [one.attribute for one in self._options.changes if isinstance(one, GroupChange)]
-        attributes += [name for choice in choices for name in choice.of_groups]
-        warnings += [
-            f"{trouble}; what is measured now is not what the whole array does"
-            for trouble in array_troubles(self._disks)
-        ]
-        has_weights = any("weight" in attribute for attribute in attributes)
-        ignoring = [
-            choice.label
-            for choice in choices
-            if not honors_weights(choice.name, choice.groups_over(self._options.cgroups))
-        ]
-        if has_weights and ignoring:
-            warnings.append(f"control group weights have no effect under {', '.join(ignoring)}")
-        if has_weights:
-            warnings += skewing_shares(choices, self._options.cgroups)
+        settings = self._group_settings
+        warnings = warnings_on_disks(self._disks)
+        warnings += warnings_on_weights(self._options, settings, choices)
         for workload in workloads:
             if workload.tool and self._hdparm_test(workload) is None:
                 reason = "is not installed" if self._hdparm is None else "tests devices, not files"
                 warnings.append(f"{workload.name}: hdparm {reason}; fio jobs emulate {workload.tool} instead")
-            has_priorities = any(job.prioclass is not None or job.prio is not None for job in workload.jobs)
-            has_priorities |= any(isinstance(change, PriorityChange) for change in self._options.changes)
-            ignoring = [choice.label for choice in choices if ignores_priorities(choice.name)]
-            if has_priorities and ignoring:
-                warnings.append(f"{workload.name}: I/O priorities have no effect under {', '.join(ignoring)}")
-        return warnings
+            warnings += warnings_on_priorities(self._options, choices, workload)
+        stack = self._target.details.get("stack", "")
+        return warnings + warnings_on_encryption(
+            self._options, settings, choices, workloads, disks=self._disks, stack=stack
+        )
 
 
 def _job_files(workloads: Sequence[Workload]) -> list[Workload]:

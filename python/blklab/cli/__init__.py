@@ -11,8 +11,9 @@ import click
 
 import blklab
 from blklab.cli import output
+from blklab.cli.address_space import require_address_space
 from blklab.cli.system_errors import explained, is_full
-from blklab.errors import BlklabError, ExitCode, InterruptedRunError
+from blklab.errors import BlklabError, ExitCode, InterruptedRunError, RequirementError
 from blklab.linux.journal.unrestored import errors_beside_results
 from blklab.linux.processes.signals import signals_as_exceptions
 
@@ -78,6 +79,7 @@ class _LazyGroup(click.Group):
         del ctx
         if cmd_name not in _COMMANDS:
             return None
+        require_address_space(cmd_name)
         command: click.Command = import_module(f"blklab.cli.{cmd_name}").command
         return command
 
@@ -141,6 +143,8 @@ def _run(arguments: list[str] | None) -> int:
         return ExitCode.OK
     except (BlklabError, InterruptedRunError, click.ClickException) as error:
         return _report(error)
+    except MemoryError:
+        return _report(RequirementError("out of memory", hint="see `ulimit -v` and `free -m`"))
     except Exception as error:
         if is_full(error):
             with contextlib.suppress(OSError):

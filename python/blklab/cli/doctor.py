@@ -13,7 +13,8 @@ from blklab.backends.uml_requirements import guest_findings
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import ExitCode
-from blklab.linux.machine.doctor import Finding, examine
+from blklab.linux.machine.doctor import examine
+from blklab.linux.machine.finding import Finding
 from blklab.report.terminal import styled
 
 SCHEMA = "blklab.doctor/1"

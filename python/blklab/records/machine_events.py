@@ -71,7 +71,7 @@ class MachineEvents(BaseModel):
 
     @property
     def trouble(self) -> str | None:
-        """What the kernel's log tells of the disks, such as ``timeout (2), reset: "nvme nvme0: …"``."""
+        """The trouble in the kernel's log, such as ``timeout (2), reset: "nvme nvme0: …"``."""
         if not self.kernel_messages:
             return None
         counts = Counter(message.kind for message in self.kernel_messages)

@@ -33,6 +33,7 @@ from blklab.records.run_ids import check_run_id
 from blklab.records.running_process import RunningProcess, is_alive, this_process
 from blklab.records.samples import MachineDescription, RunSample, TargetDescription
 from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.folders import data_folder
 from blklab.spec.mistakes import first_mistake
 
 # SQLAlchemy logs with its traceback what it also raises; without a handler Python would print that.
@@ -455,7 +456,7 @@ def _engine(url: str) -> Engine:
         if parsed.get_backend_name() == "postgresql" and "+" not in parsed.drivername:
             parsed = parsed.set(drivername="postgresql+psycopg")
         if parsed.get_backend_name() == "sqlite" and parsed.database:
-            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+            _require_folder(Path(parsed.database).parent)
         # A long experiment outlives idle connections, which firewalls and restarts of the server cut.
         engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() != "sqlite")
     except OSError as error:
@@ -474,6 +475,22 @@ def _engine(url: str) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _tune_sqlite)
     return engine
+
+
+def _require_folder(folder: Path) -> None:
+    """Makes blklab's own data folder; any other, which a person has named, must be there.
+
+    Raises:
+        StoreError: if it is not.
+        OSError: if blklab's own cannot be made.
+    """
+    if folder == data_folder():
+        folder.mkdir(parents=True, exist_ok=True)
+    elif not folder.is_dir():
+        raise StoreError(
+            f"the store's folder {folder} does not exist",
+            hint=f"make it first: mkdir -p {shlex.quote(str(folder))}",
+        )
 
 
 def _tune_sqlite(connection: object, _record: object) -> None:

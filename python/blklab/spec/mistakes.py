@@ -1,4 +1,4 @@
-"""What pydantic found wrong, in blklab's words: the place, the rule and the value."""
+"""Mistakes that pydantic found, in blklab's words: the place, the rule and the value."""
 
 from __future__ import annotations
 

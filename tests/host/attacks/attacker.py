@@ -204,6 +204,8 @@ def _step(event: str, frame: FrameType | None) -> str | None:
     places: list[str] = []
     while frame is not None and len(places) < _FRAMES:
         file = frame.f_code.co_filename
+        if file.startswith("<frozen importlib") and not places:
+            return None  # a module is loaded, once
         if file.startswith(_PACKAGE):
             places.append(f"{Path(file).stem}:{frame.f_lineno}")
         frame = frame.f_back

@@ -59,6 +59,8 @@ pub struct BpfSource {
     ring: RingBuf<MapData>,
     decoder: Decoder,
     counts: SourceCounts,
+    /// Completions while the programs started, of I/Os whose queueing was not watched yet.
+    unmatched_before: u64,
 }
 
 impl BpfSource {
@@ -81,12 +83,15 @@ impl BpfSource {
         let ring = RingBuf::try_from(ring).map_err(|error| refused("the ring buffer", &error))?;
         verify(&mut programs)?;
         attach(&mut programs)?;
-        Ok(Self {
+        let mut source = Self {
             programs,
             ring,
             decoder: Decoder::new(began_ns, CgroupPaths::new(request.cgroup_root.clone())),
             counts: SourceCounts::default(),
-        })
+            unmatched_before: 0,
+        };
+        source.unmatched_before = source.counter(UNMATCHED);
+        Ok(source)
     }
 
     fn drain(&mut self, batch: &mut Batch, names: &mut Names) {
@@ -244,7 +249,7 @@ impl Source for BpfSource {
 
     fn stop(&mut self, batch: &mut Batch, names: &mut Names) -> Result<(), CaptureError> {
         // Without its queueing, a completion would count as unmatched from here on.
-        self.counts.unmatched = self.counter(UNMATCHED);
+        self.counts.unmatched = self.counter(UNMATCHED) - self.unmatched_before;
         // Completions last: an I/O that is queued after they are watched would never end.
         for (name, _) in PROGRAMS.into_iter().rev() {
             if let Some(program) = self.programs.program_mut(name) {

@@ -26,6 +26,10 @@ const FSMOUNT_CLOEXEC: libc::c_uint = 1;
 
 /// A tracefs with instances.
 pub fn find() -> Result<Tracefs, CaptureError> {
+    // Some of its files can be read then, but no instance can be made: EINVAL.
+    if lockdown::is_confidential() {
+        return Err(CaptureError::Unavailable(lockdown::reason("tracefs")));
+    }
     for path in USUAL.map(Path::new) {
         match fs::metadata(path.join("instances")) {
             Ok(_) => return Ok(Tracefs { path: path.to_owned(), _detached: None }),
@@ -36,9 +40,6 @@ pub fn find() -> Result<Tracefs, CaptureError> {
         }
     }
     let mount = mount_detached(c"tracefs").map_err(|cause| match cause.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) if lockdown::is_confidential() => {
-            CaptureError::Unavailable(lockdown::reason("mounting tracefs"))
-        }
         Some(libc::EPERM | libc::EACCES) => {
             CaptureError::NotPermitted { what: "mounting tracefs".to_owned(), cause }
         }

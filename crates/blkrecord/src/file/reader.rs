@@ -26,6 +26,8 @@ pub struct Reader {
     /// Of all blocks, decompressed.
     raw_bytes: u64,
     cgroup_bytes: usize,
+    /// Whether some were left out.
+    lacks_cgroups: bool,
     ended: bool,
 }
 
@@ -94,6 +96,7 @@ impl Reader {
             warnings: Warnings::default(),
             raw_bytes: 0,
             cgroup_bytes: 0,
+            lacks_cgroups: false,
             ended: false,
         })
     }
@@ -150,26 +153,26 @@ impl Reader {
         Ok(())
     }
 
-    /// Keeps what fits: an analysis needs no settings.
+    /// Keeps those that fit: an analysis needs no settings.
     fn take_cgroups(&mut self, raw: &[u8]) -> Result<(), Refused> {
-        let before = self.cgroup_bytes;
-        self.cgroup_bytes = before.saturating_add(raw.len());
-        let known = self.facts.cgroups.len();
-        let mut left_out = before <= CGROUP_BYTES && self.cgroup_bytes > CGROUP_BYTES;
+        self.cgroup_bytes = self.cgroup_bytes.saturating_add(raw.len());
+        let mut more: Vec<CgroupFacts> = Vec::new();
         if self.cgroup_bytes <= CGROUP_BYTES {
-            let mut more: Vec<CgroupFacts> =
-                serde_json::from_slice(raw).map_err(|_| "the control groups cannot be read")?;
-            left_out = known < CGROUPS && known + more.len() > CGROUPS;
-            more.truncate(CGROUPS - known);
-            self.facts.cgroups.append(&mut more);
+            more = serde_json::from_slice(raw).map_err(|_| "the control groups cannot be read")?;
         }
-        if left_out {
-            let message = format!(
-                "the settings of its control groups are larger than those of any recording ({CGROUPS} groups, \
-                 {CGROUP_BYTES} bytes); the rest is left out"
-            );
-            self.warn(self.offset, &message);
+        let room = CGROUPS - self.facts.cgroups.len();
+        if self.cgroup_bytes > CGROUP_BYTES || more.len() > room {
+            if !self.lacks_cgroups {
+                let message = format!(
+                    "the settings of its control groups are larger than those of any recording ({CGROUPS} groups, \
+                     {CGROUP_BYTES} bytes); the rest is left out"
+                );
+                self.warn(self.offset, &message);
+            }
+            self.lacks_cgroups = true;
+            more.truncate(room);
         }
+        self.facts.cgroups.append(&mut more);
         Ok(())
     }
 }

@@ -117,7 +117,9 @@ pub fn of(reader: &mut dyn RecordReader, interrupt: &Interrupt) -> Result<Waits,
     let mut counted = Counted::new(&rows);
     for some in rows.rows.chunks(CHUNK_ROWS) {
         interrupt.check()?;
-        some.iter().for_each(|row| counted.add(row));
+        for row in some {
+            counted.add(row);
+        }
     }
     let occupancy = Occupancy::of(&rows, interrupt)?;
     let over_time = OverTime::of(&rows);

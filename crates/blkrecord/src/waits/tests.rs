@@ -62,7 +62,7 @@ fn a_part_of_a_record_has_depths_of_its_own_time() {
     // Queued and issued before the part begins; its waits count whole.
     trace.io("early", 0, [850, 900, 1050]);
     trace.io("late", 8, [1020, 1040, 1100]);
-    let waits = of(&mut trace).unwrap();
+    let waits = of(&mut trace, &Interrupt::default()).unwrap();
     let [device] = &waits.devices[..] else { panic!("{waits:?}") };
     assert_eq!(device.busy_ns, 100);
     assert!(near(device.in_device.mean, (50.0 + 60.0) / 100.0));
@@ -79,7 +79,7 @@ fn waits_are_charged_to_who_held_the_device() {
     // Waits in the queue while the writer has one I/O in the device, then two, then one; then in the idle
     // device's queue; then it is alone.
     trace.io("reader", 800, [20, 160, 200]);
-    let waits = of(&mut trace).unwrap();
+    let waits = of(&mut trace, &Interrupt::default()).unwrap();
     let [writer, reader] = &waits.tasks[..] else { panic!("{waits:?}") };
     assert_eq!((writer.command.as_str(), reader.command.as_str()), ("writer", "reader"));
     let [(0, held)] = reader.held_in_queue.tasks[..] else { panic!("{reader:?}") };
@@ -110,7 +110,7 @@ fn every_nanosecond_of_waiting_is_charged_once() {
         let command = format!("task {}", random(12));
         trace.io(&command, number * 8, [queued, issued, issued + random(5000)]);
     }
-    let waits = of(&mut trace).unwrap();
+    let waits = of(&mut trace, &Interrupt::default()).unwrap();
     for task in &waits.tasks {
         let held: f64 = task.held_in_queue.tasks.iter().map(|(_, ns)| ns).sum();
         let total = held + task.held_in_queue.others_ns + task.held_in_queue.idle_ns;
@@ -129,7 +129,7 @@ fn many_tasks_share_the_last_account() {
     for number in 0..40 {
         trace.io(&format!("task {number}"), number, [number * 5, number * 5 + 2, number * 5 + 300]);
     }
-    let waits = of(&mut trace).unwrap();
+    let waits = of(&mut trace, &Interrupt::default()).unwrap();
     assert_eq!(waits.tasks.len(), 40);
     let charged = waits.tasks.iter().filter(|task| !task.held_in_device.tasks.is_empty()).count();
     assert_eq!(charged, 15);
@@ -140,9 +140,9 @@ fn many_tasks_share_the_last_account() {
 fn traces_without_completions_have_no_waits() {
     let mut trace = Given::default();
     trace.ios.push(Io::new(Moment::at(5), Operation::Write, 0, 512));
-    let waits = of(&mut trace).unwrap();
+    let waits = of(&mut trace, &Interrupt::default()).unwrap();
     assert!(!waits.completions_known && !waits.issues_known);
     assert_eq!((waits.all.ios, waits.all.latency_ns.count), (1, 0));
-    let empty = of(&mut Given::default()).unwrap();
+    let empty = of(&mut Given::default(), &Interrupt::default()).unwrap();
     assert_eq!((empty.all.ios, empty.tasks.len()), (0, 0));
 }

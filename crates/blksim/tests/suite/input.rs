@@ -89,6 +89,14 @@ fn options_without_effect_are_remarked_on() {
     assert_eq!((file.host_only[0].option.as_str(), file.host_only[0].line), ("atomic", 4));
 }
 
+#[test]
+fn zones_of_zoned_disks_need_no_size() {
+    let file = parse("[a]\nrw=write\nzonemode=zbd\nsize=128m\n", "zoned.fio").unwrap();
+    let [zoned] = file.host_only.as_slice() else { panic!() };
+    assert_eq!((zoned.option.as_str(), zoned.line), ("zonemode", 3));
+    assert_eq!(file.jobs[0].options["zonemode"], "zbd");
+}
+
 /// The error of a simulation that cannot run.
 fn refused(setup: &Setup) -> SimulationError {
     match simulate(setup) {

@@ -1,6 +1,7 @@
 """The address of a Dask scheduler, checked before Dask gets it.
 
-Dask tries a wrong address again and again, and waits for what it has begun when it gives up.
+Dask tries a wrong address again and again, waits for ever for a program that accepts connections and says
+nothing, and waits for what it has begun when it gives up.
 """
 
 from __future__ import annotations
@@ -33,9 +34,15 @@ def require_answer(address: str) -> None:
     if host is None or port is None:
         raise nobody_answers(address, f"it lacks a {'host' if host is None else 'port'}")
     try:
-        socket.create_connection((host, port), timeout=_CONNECT_S).close()
+        with socket.create_connection((host, port), timeout=_CONNECT_S) as connection:
+            # A scheduler introduces itself at once, but not within TLS or HTTP.
+            introduced = place.scheme != "tcp" or bool(connection.recv(1))
+    except TimeoutError as error:
+        raise nobody_answers(address, f"not within {_CONNECT_S:.0f} s") from error
     except OSError as error:
         raise nobody_answers(address, reason_of(error)) from error
+    if not introduced:
+        raise nobody_answers(address, "the connection was closed")
 
 
 def nobody_answers(address: str, reason: str) -> RequirementError:

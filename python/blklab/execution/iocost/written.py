@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from blklab.errors import RequirementError
 from blklab.execution.iocost.solutions import Parameters, Solution
 from blklab.execution.iocost.sweep import model_words
+from blklab.quantities.visible import visible
 
 UNKNOWN_DEVICE = "MAJ:MIN"
 _SPECIAL = re.compile(r"[*?\[\]\\#]|[^\x20-\x7e]")
@@ -51,7 +52,7 @@ def hwdb_text(solutions: Sequence[Solution], *, models: Sequence[str], head: Seq
             "the hardware database finds a drive by its model, and this one has none",
             hint="give the model as udev has it (udevadm info /dev/sda shows ID_MODEL): --drive MODEL",
         )
-    lines = [f"# {line}".rstrip() for line in head]
+    lines = [f"# {visible(line)}".rstrip() for line in head]
     lines += ["", *(f"block:*:name:{_SPECIAL.sub('?', model)}:fwrev:*:" for model in models)]
     lines.append(f"  IOCOST_SOLUTIONS={' '.join(solution.name for solution in solutions)}")
     for solution in solutions:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -28,8 +29,11 @@ _OPENED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS = 0o077
 _WITHOUT_OWNERS = ("vfat", "msdos", "exfat")
 """File systems that keep no owners, and that have neither links nor device nodes."""
-_REMOVAL_ATTEMPTS = 100
-"""Of a directory that is renamed all the time."""
+_REMOVAL_ATTEMPTS = 1000
+_PAUSE_SECONDS = 0.001
+"""For a directory that is renamed all the time."""
+_REMOVED = " (deleted)"
+"""End of the path of an open file that has been removed (proc_pid_fd(5))."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,7 @@ class HeldDirectory:
             path: Its path; only the last component is used, but for messages.
 
         Raises:
-            RefusedError: if it was replaced at once.
-            RequirementError: if its file system gives it to another user.
+            RefusedError: if it was replaced at once, or its file system gives it to another user.
             OSError: if it cannot be made.
         """
         os.mkdir(path.name, 0o700, dir_fd=parent)
@@ -156,20 +159,34 @@ class HeldDirectory:
         # Not by its path: the directory above may have been renamed too.
         parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._descriptor)
         try:
-            found = False
+            if self._is_removed():
+                return False
             for _ in range(_REMOVAL_ATTEMPTS):
-                name = name_in(parent, self.path.name, self.identity)
-                if name is None:
-                    return found
-                found = True
+                name = name_in(parent, self._name_now(), self.identity)
                 try:
-                    os.rmdir(name, dir_fd=parent)
+                    if name is not None:
+                        os.rmdir(name, dir_fd=parent)
                 except OSError as error:
                     if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
                         raise
+                if self._is_removed():
+                    return True
+                time.sleep(_PAUSE_SECONDS)
         finally:
             os.close(parent)
+        if self._name_now().endswith(_REMOVED):  # some network file systems keep the number of links
+            return True
         raise RestoreError(f"{self.path} is renamed again and again; it is empty now: remove it yourself")
+
+    def _name_now(self) -> str:
+        """Its name, which the kernel knows even while it is being renamed."""
+        try:
+            return Path(f"/proc/self/fd/{self._descriptor}").readlink().name
+        except OSError:
+            return self.path.name
+
+    def _is_removed(self) -> bool:
+        return not os.fstat(self._descriptor).st_nlink
 
     def _mounts_inside(self) -> list[str]:
         try:
@@ -229,6 +246,7 @@ def open_parent(path: Path) -> int:
 
 def _replaced(path: Path) -> RefusedError:
     return RefusedError(
-        f"{path} was replaced as soon as blklab had made it: another user renames in {path.parent}",
+        f"{path} was replaced as soon as blklab had made it: another user renames in {path.parent}, where an"
+        " empty directory of root's may be left",
         hint="name a directory in which only root may rename",
     )

@@ -51,7 +51,7 @@ def _of_md(device: Path) -> list[str]:
 
 
 def _of_dm(device: Path, roots: Roots) -> list[str]:
-    """LVM's RAID, whose state only an ioctl tells; nothing without dmsetup or without root."""
+    """LVM's RAID, whose state only an ioctl tells; empty without dmsetup or without root."""
     dm_name = text_or_empty(device / "dm" / "name")
     if not dm_name or roots.sys != Path("/sys"):
         return []

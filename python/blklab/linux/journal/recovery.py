@@ -236,7 +236,7 @@ def _undo(report: RecoveryReport, content: JournalContent, *, force: bool) -> No
         f"the journal of run {report.run_id} was damaged: {damage}; what its intact part records has been "
         f"restored, and the file is kept as {aside}",
         hint="what the run changed after that is not known: compare the settings of your disks with what you "
-        "expect, then remove the file; the next start goes on",
+        "expect, then remove the file; the next start is not held up",
     )
 
 

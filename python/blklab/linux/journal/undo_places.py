@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ OWN_PREFIXES = (".blklab-", "blklab-")
 """Only directories whose names begin like this are ever removed with their contents."""
 HELD = "held"
 """Key of the open directory in the entries of a living run; never written to a file."""
+_LOOKS = 50
+_PAUSE_SECONDS = 0.002
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -46,13 +49,23 @@ def remove_own_directory(entry: Entry) -> tuple[list[str], list[str]]:
         if entry.get("inode") is None:
             return _remove_without_identity(entry, parent, path)
         identity = FileIdentity(os.fstat(parent).st_dev, int(entry["inode"]))
-        name = name_in(parent, path.name, identity)
+        name = _found(parent, path, identity)
         if name is None:
             return [], _notes_on_another(parent, path)
         with _opened(parent, name, path) as directory:
             if directory.identity != identity:
                 raise RestoreError(f"{path} is being replaced; `blklab restore` tries again")
             return _removed(directory, path), _notes_on_another(parent, path)
+
+
+def _found(parent: int, path: Path, identity: FileIdentity) -> str | None:
+    """The name that it has now; looks several times, as one that is being renamed may not be listed."""
+    for _ in range(_LOOKS):
+        name = name_in(parent, path.name, identity)
+        if name is not None:
+            return name
+        time.sleep(_PAUSE_SECONDS)
+    return None
 
 
 def _remove_without_identity(entry: Entry, parent: int, path: Path) -> tuple[list[str], list[str]]:

@@ -113,7 +113,7 @@ TROUBLES = (
         "file system", r"BTRFS (?:error|critical).*(?:bdev|errs|I/O|lost page write)", "fs/btrfs/volumes.c"
     ),
 )
-"""What counts, and which file of Linux prints it. The first that fits gives the kind."""
+"""The messages that count, and the files of Linux that print them. The first that fits gives the kind."""
 
 _PATTERNS = tuple((trouble.kind, re.compile(trouble.pattern)) for trouble in TROUBLES)
 _ATA_PORT = re.compile(r"ata\d+")

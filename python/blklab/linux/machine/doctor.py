@@ -8,14 +8,15 @@ import platform
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 
 from blklab.errors import BlklabError, reason_of
 from blklab.linux.disks.disk import Disk
 from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.disks.stack import all_disks, leaves_of
+from blklab.linux.machine.advice import arrays, elevator, encryption, group_weights, lockdown
+from blklab.linux.machine.finding import Finding
 from blklab.linux.processes.programs import find_program
 from blklab.quantities.units import format_bytes
 
@@ -26,26 +27,14 @@ _ROOM_BYTES = 2 << 30
 _DIRECT_BYTES = 4096
 
 
-State = Literal["ok", "lacking", "missing"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The result of one check."""
-
-    subject: str
-    state: State
-    """``missing`` makes comparisons on this machine's own disks impossible; ``lacking`` does not."""
-    text: str
-    remedy: str | None = None
-
-
 def examine() -> list[Finding]:
     """Runs all checks."""
     findings = [_system()]
     if sys.platform == "linux":
         findings += [_root(), _sysfs()]
         findings += _disks()
+        findings += [*elevator.check(), *lockdown.check(), *arrays.check(), *encryption.check()]
+        findings += group_weights.check(_active_schedulers())
         findings += [_fio(), *_tools(), _udev(), _cgroups(), *_recording(), _loop(), _room(), killed_runs()]
     findings += [_core(), _postgresql(), _chromium()]
     return findings
@@ -100,6 +89,16 @@ def _schedulers_of(disk: Disk) -> Finding:
     reasons = [why_unavailable(name, offer.modules) for name in missing]
     text = f"{', '.join(offer.marked)} (now {offer.active})"
     return Finding(subject, "ok" if len(offer.names) > 1 else "lacking", text, "; ".join(reasons) or None)
+
+
+def _active_schedulers() -> list[tuple[Disk, str | None]]:
+    from blklab.linux.queue.schedulers import available_schedulers  # noqa: PLC0415 - for Linux
+
+    found = []
+    for disk in all_disks():
+        with suppress(BlklabError):
+            found += [(leaf, available_schedulers(leaf)[0]) for leaf in leaves_of(disk)]
+    return found
 
 
 def _fio() -> Finding:

@@ -36,7 +36,7 @@ def end_command(process: subprocess.Popen[bytes], signal_number: int | None = No
     """Ends a program and those that it has started: SIGTERM, and after 5 s SIGKILL.
 
     Args:
-        process: The program; nothing happens if it has ended.
+        process: The program, which may have ended.
         signal_number: The signal that has ended blklab, if one has. SIGINT comes from a terminal as a rule,
             which sends it to the program too, so the program gets half a second to end by itself.
     """

@@ -316,7 +316,7 @@ def run_document(
 
 
 def _disturbances(sample: RunSample) -> list[str]:
-    """What disturbed a single run, which has no others to be compared with."""
+    """The disturbances of a single run, which has no others to be compared with."""
     events = sample.events
     if events is None:
         return []

@@ -59,7 +59,7 @@ def _disturbed(document: CompareDocument, machine: MachinePart) -> str:
 
 
 def _trouble(document: CompareDocument, machine: MachinePart) -> str | None:
-    """What the kernel's log told of the disks during the runs; None if nothing."""
+    """The sentence on the kernel's log during the runs; None if it told of no trouble."""
     troubled = [run.events for run in machine.runs if run.events.kernel_messages]
     if not troubled:
         return None

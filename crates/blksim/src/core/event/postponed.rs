@@ -21,7 +21,7 @@ const WIDEST: u64 = 1 << 16;
 struct Batch {
     time_ns: u64,
     subjects: VecDeque<u32>,
-    /// Their sequence numbers, less `shift`, as runs: the first, and how many follow each other.
+    /// Their sequence numbers, less `shift`, as runs in order: the first, and how many follow it.
     runs: VecDeque<(u64, u64)>,
     shift: u64,
 }
@@ -62,23 +62,23 @@ impl Batch {
 
     /// Takes out those with numbers before `bound`.
     fn split_before(&mut self, bound: u64) -> Self {
-        let mut before = Self { shift: self.shift, time_ns: self.time_ns, ..Self::default() };
-        let mut nr_before = 0;
-        while let Some(&(first, nr)) = self.runs.front() {
-            let left = bound.saturating_sub(first.wrapping_add(self.shift)).min(nr);
-            if left == 0 {
-                break;
-            }
-            nr_before += left as usize;
-            before.runs.push_back((first, left));
-            self.runs.pop_front();
-            if left < nr {
-                self.runs.push_front((first.wrapping_add(left), nr - left));
-            }
+        if self.ends().is_none_or(|(_, last)| last < bound) {
+            return std::mem::take(self);
         }
+        let shift = self.shift;
+        let number = |first: u64| first.wrapping_add(shift);
+        let whole_runs = self.runs.partition_point(|(first, nr)| number(*first) + nr <= bound);
+        let rest = self.runs.split_off(whole_runs);
+        let mut runs = std::mem::replace(&mut self.runs, rest);
+        if let Some((first, nr)) = self.runs.front_mut().filter(|run| number(run.0) < bound) {
+            let left = bound - number(*first);
+            runs.push_back((*first, left));
+            (*first, *nr) = (first.wrapping_add(left), *nr - left);
+        }
+        let nr_before = runs.iter().map(|(_, nr)| *nr as usize).sum();
         let rest = self.subjects.split_off(nr_before);
-        before.subjects = std::mem::replace(&mut self.subjects, rest);
-        before
+        let subjects = std::mem::replace(&mut self.subjects, rest);
+        Self { time_ns: self.time_ns, subjects, runs, shift }
     }
 
     /// Adds another, whose numbers are later.
@@ -226,7 +226,7 @@ impl Postponed {
         // The first that does not wait, or comes with others of which some may not.
         let mut bound =
             if moment_of(other) == Some((time_ns, class)) { sequence_of(other) } else { u64::MAX };
-        let (mut first, mut last) = (u64::MAX, 0);
+        let (mut first, mut last, mut nr_lanes) = (u64::MAX, 0, 0);
         for &number in &self.waiting {
             let lane = &self.lanes[number];
             let Some(ends) = lane.due.ends().filter(|_| lane.due.time_ns == time_ns) else {
@@ -239,6 +239,7 @@ impl Postponed {
                 bound = bound.min(ends.0);
             } else {
                 (first, last) = (first.min(ends.0), last.max(ends.1));
+                nr_lanes += 1;
             }
         }
         let last = last.min(bound.saturating_sub(1));
@@ -258,6 +259,12 @@ impl Postponed {
             self.nr_spared += moved.subjects.len() as u64;
             moved.time_ns = until_ns;
             moved.shift = moved.shift.wrapping_add(*sequence - first);
+            if nr_lanes == 1 {
+                // No other's events are between its own.
+                moved.shift = *sequence;
+                moved.runs.clear();
+                moved.runs.push_back((0, moved.subjects.len() as u64));
+            }
             if lane.next.is_empty() {
                 lane.next = moved;
             } else {

@@ -28,7 +28,7 @@
 mod range;
 mod weight;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::block::cgroup::Cgroups;
 use crate::block::request::{NONE, Purpose, RequestId};
@@ -62,6 +62,8 @@ pub struct IoBand {
     /// Bios below, by class: async, sync.
     in_flight: [u32; 2],
     nr_held: usize,
+    /// Groups that hold bios.
+    holding: BTreeSet<usize>,
     /// By bio: 1 + its class while it is below.
     below: Vec<u8>,
     timer_ns: Option<u64>,
@@ -86,6 +88,7 @@ impl IoBand {
             io_throttle: band.get("io_throttle") as u32,
             in_flight: [0; 2],
             nr_held: 0,
+            holding: BTreeSet::new(),
             below: Vec::new(),
             timer_ns: None,
         }
@@ -119,7 +122,9 @@ impl IoBand {
         let now_ns = cx.now_ns();
         while self.nr_held > 0 {
             let mut best = (0, 0);
-            for group in 0..self.groups.len() {
+            // In the order in which groups were attached to the device, as ties go to the first.
+            let holding: Vec<usize> = self.holding.iter().copied().collect();
+            for group in holding {
                 let Some(&bio) = self.groups[group].held.front() else { continue };
                 if self.in_flight[class(cx, bio)] >= self.io_limit {
                     continue;
@@ -160,8 +165,12 @@ impl IoBand {
             if self.in_flight[class] >= self.io_limit || self.may_submit(cx.now_ns(), group) == 0 {
                 return;
             }
-            self.groups[group].held.pop_front();
-            self.groups[group].nr_held[class] -= 1;
+            let entry = &mut self.groups[group];
+            entry.held.pop_front();
+            entry.nr_held[class] -= 1;
+            if entry.held.is_empty() {
+                self.holding.remove(&group);
+            }
             self.nr_held -= 1;
             cx.release(bio);
             if !self.let_go(cx, group, bio) {
@@ -222,6 +231,7 @@ impl Policy for IoBand {
         let full = entry.held.len() >= limit;
         entry.held.push_back(bio);
         entry.nr_held[class] += 1;
+        self.holding.insert(group);
         self.nr_held += 1;
         self.work(cx);
         if full { Admission::Sleep } else { Admission::Hold }

@@ -21,14 +21,26 @@ struct Account {
     used: u64,
 }
 
+impl Account {
+    fn is_met(&self) -> bool {
+        self.used >= self.min
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct RangeBandwidth {
     accounts: Vec<Account>,
+    /// Accounts that have used less than their minimum.
+    nr_unmet: usize,
     total_min: u64,
     period_start_ns: u64,
     current: Option<usize>,
     turn_end_ns: u64,
     lots: Stream,
+}
+
+fn nr_unmet(accounts: &[Account]) -> usize {
+    accounts.iter().filter(|account| !account.is_met()).count()
 }
 
 impl RangeBandwidth {
@@ -43,6 +55,7 @@ impl RangeBandwidth {
             .collect();
         Self {
             total_min: accounts.iter().map(|account| account.min).sum(),
+            nr_unmet: nr_unmet(&accounts),
             accounts,
             period_start_ns: 0,
             current: None,
@@ -58,6 +71,7 @@ impl RangeBandwidth {
             account.max = group.band.get("max") * TOKENS_PER_KB;
         }
         self.total_min = self.accounts.iter().map(|account| account.min).sum();
+        self.nr_unmet = nr_unmet(&self.accounts);
     }
 
     pub fn period_end_ns(&self) -> u64 {
@@ -73,6 +87,7 @@ impl RangeBandwidth {
                 let allowed = if account.max > 0 { account.max } else { account.used };
                 account.used = account.used.saturating_sub(allowed);
             }
+            self.nr_unmet = nr_unmet(&self.accounts);
         }
     }
 
@@ -85,11 +100,10 @@ impl RangeBandwidth {
         if self.current == Some(group) && now_ns < self.turn_end_ns {
             return u64::MAX;
         }
-        if account.used < account.min {
+        if !account.is_met() {
             return 10 + 10 * (account.min - account.used);
         }
-        let all_met = self.accounts.iter().all(|account| account.used >= account.min);
-        if all_met {
+        if self.nr_unmet == 0 {
             return 1 + self.lots.below(9);
         }
         if account.min == 0 { 10 } else { 5 }
@@ -113,7 +127,10 @@ impl RangeBandwidth {
             self.current = Some(group);
             self.turn_end_ns = now_ns + self.turn_ns(group);
         }
-        self.accounts[group].used += sectors * 512 * TOKENS_PER_KB / 1024;
+        let account = &mut self.accounts[group];
+        let was_met = account.is_met();
+        account.used += sectors * 512 * TOKENS_PER_KB / 1024;
+        self.nr_unmet -= usize::from(!was_met && account.is_met());
         now_ns < self.turn_end_ns
     }
 }

@@ -48,13 +48,13 @@ impl IoCost {
         self.tag_wait_ns = 0;
         self.latencies = [[0; 2]; 2];
         self.period_end_ns = None;
-        if !self.active.is_empty() {
-            self.begin_period(cx, clock_vtime);
-        } else {
+        if self.active.is_empty() {
             self.clock_vtime = clock_vtime;
             self.clock_at_us = cx.now_ns() / MICROSECOND;
             self.busy_level = 0;
             self.clock_error_vtime = 0;
+        } else {
+            self.begin_period(cx, clock_vtime);
         }
         self.make_up();
     }

@@ -98,7 +98,14 @@ impl Throttle {
             // Parents come before their children.
             let above = groups.get(parent).map_or([false; 2], |group| group.has_rules);
             let has_rules = [0, 1].map(|lane: usize| above[lane] || !lanes[lane].unlimited());
-            groups.push(ThrottledGroup { parent, lanes, has_rules, due: 0, place: None, was_empty: false });
+            groups.push(ThrottledGroup {
+                parent,
+                lanes,
+                has_rules,
+                due: 0,
+                place: None,
+                was_empty: false,
+            });
         }
         let services = (0..=device).map(|_| Service::default()).collect();
         let timers = BTreeSet::new();

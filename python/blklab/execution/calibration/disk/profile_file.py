@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from blklab.execution.calibration.disk.document import DiskCalibration, Figure
+from blklab.quantities.visible import visible
 
 _DURATIONS = {
     *("latency", "command", "flush", "switch", "settle", "hit", "interface", "program", "erase", "suspend"),
@@ -27,7 +28,7 @@ def profile_text(calibration: DiskCalibration, *, name: str) -> str:
     day = calibration.measured_on[:10]
     lines = [
         f"# Measured by blklab calibrate on {day}: {calibration.runs} runs of",
-        f"# {len(calibration.loads)} loads on {calibration.target}, Linux {calibration.kernel}.",
+        f"# {len(calibration.loads)} loads on {visible(calibration.target)}, Linux {calibration.kernel}.",
         "# Errors on loads that were not fitted, median and 95th percentile:",
         f"# {_percent(typical)} and {_percent(large)} of rates,",
         f"# {_percent(tail)} and {_percent(large_tail)} of 99th percentiles of latency.",

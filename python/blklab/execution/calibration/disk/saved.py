@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from blklab.errors import FormatError, SpaceError, UsageError, reason_of
 from blklab.execution.calibration.disk.ground import Measurement
+from blklab.named_files import MOST_RESULT_BYTES, appended, read_bytes, written_whole
 
 _SUFFIX = ".measurements"
 
@@ -51,8 +52,8 @@ class SavedMeasurements:
         lines = [] if self._path.exists() else [self._design.model_dump_json()]
         lines.append(measurement.model_dump_json())
         try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write("".join(f"{line}\n" for line in lines))
+            with appended(self._path) as file:
+                file.write("".join(f"{line}\n" for line in lines).encode())
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -88,7 +89,7 @@ def saved_measurements(profile: Path, design: Design, *, fresh: bool) -> SavedMe
         return SavedMeasurements(path, design, [])
     try:
         # A kill may cut the last line short; nothing follows it.
-        lines = path.read_bytes().split(b"\n")[:-1]
+        lines = read_bytes(path, MOST_RESULT_BYTES).split(b"\n")[:-1]
         found = [Measurement.model_validate_json(line) for line in lines[1:]]
         before = Design.model_validate_json(lines[0]) if lines else None
     except (OSError, ValidationError) as error:
@@ -99,6 +100,9 @@ def saved_measurements(profile: Path, design: Design, *, fresh: bool) -> SavedMe
             f"{path} was measured with another {', '.join(named)}",
             hint="repeat the command as it was, or measure anew with --fresh",
         )
-    whole = b"".join(line + b"\n" for line in lines)
-    path.write_bytes(whole)
+    try:
+        with written_whole(path) as file:
+            file.writelines(line + b"\n" for line in lines)
+    except OSError as error:
+        raise SpaceError(f"{path}: cannot be written: {reason_of(error)}") from error
     return SavedMeasurements(path, design, found)

@@ -1,0 +1,185 @@
+"""Measures whether the simulator's cost grows with the work alone: instructions an I/O, by the size of a load.
+
+    cargo build --release -p blksim --example simulate
+    python benches/simulated_growth.py [--only SIZE] [--scheduler NAME] [--write]
+
+A size of a load (jobs, depth, control groups, disks of an array, files, length) is varied up to 10,000 times,
+under every scheduler and, for groups, every policy, as ``blklab run`` simulates it: with the cost table
+`ordinary` and drawn starts. Instructions are counted by valgrind's callgrind, so that other programs do not
+matter: the difference of two runs with three times as many I/Os, over the difference of their requests.
+``--write`` fills the tables of docs/appendix/simulated-growth.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.report.pages.markdown import filled_parts, markdown_table
+
+ROOT = Path(__file__).resolve().parents[1]
+SIMULATE = ROOT / "target" / "release" / "examples" / "simulate"
+PAGE = ROOT / "docs" / "appendix" / "simulated-growth.md"
+AS_RUN = (f"machine={ROOT / 'machines' / 'ordinary.toml'}", "arrangement=1")
+SCHEDULERS = (
+    "none", "mq-deadline", "kyber", "kyber-4.12", "bfq", "noop", "deadline", "anticipatory", "cfq", "cfq-2.6.32",
+)  # fmt: skip
+FEW_IOS = 20_000
+READS = "rw=randread\nbs=4k\ndirect=1\nnorandommap=1\n"
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load of about so many I/Os, and options of the simulation."""
+
+    jobs: str
+    options: tuple[str, ...] = ()
+
+
+def of_jobs(number: int, ios: int) -> Load:
+    """So many jobs that read one block after the other."""
+    return Load(f"[load]\n{READS}size=64m\nnumjobs={number}\nnumber_ios={max(ios // number, 1)}\n")
+
+
+def of_depth(depth: int, ios: int) -> Load:
+    """One job with so many I/Os at a time."""
+    return Load(f"[load]\n{READS}size=64g\nioengine=libaio\niodepth={depth}\nnumber_ios={ios}\n")
+
+
+def of_groups(groups: int, ios: int, options: tuple[str, ...] = ()) -> Load:
+    """4,096 jobs in so many control groups."""
+    each = max(ios // 4096, 1)
+    sections = "".join(f"[j{number}]\ncgroup=g{number % groups}\n" for number in range(4096))
+    return Load(f"[global]\n{READS}size=64m\nnumber_ios={each}\n{sections}", options)
+
+
+def of_disks(disks: int, ios: int) -> Load:
+    """256 jobs on an array of so many disks."""
+    load = of_jobs(256, ios)
+    array = ("device.raid=0", f"device.members={disks}", "device.chunk=64k") if disks > 1 else ()
+    return Load(load.jobs, array)
+
+
+def of_files(files: int, ios: int) -> Load:
+    """Buffered readers, each of a file of its own."""
+    each = max(ios // files, 1)
+    return Load(f"[load]\nrw=randread\nbs=4k\nsize=64m\nnumjobs={files}\nnumber_ios={each}\n")
+
+
+def of_length(length: int, _ios: int) -> Load:
+    """16 jobs that read so many blocks in all."""
+    return of_jobs(16, length)
+
+
+SIZES: dict[str, tuple[tuple[int, ...], Callable[[int, int], Load]]] = {
+    "jobs": ((1, 16, 256, 4096, 10_000), of_jobs),
+    "depth": ((1, 16, 256, 4096, 10_000), of_depth),
+    "groups": ((1, 16, 256, 4000), of_groups),
+    "disks": ((1, 4, 32), of_disks),
+    "files": ((1, 16, 256, 4096, 10_000), of_files),
+    "length": ((1_000, 10_000, 100_000, 1_000_000), of_length),
+}
+POLICIES = {
+    "io.cost": ("cgroup=/:io.cost.qos=enable=1",),
+    "io.latency": ("cgroup=g0:io.latency=target=100",),
+    "io.max": ("cgroup=g0:io.max=riops=1000",),
+    "ioband, weight": ("cgroup=/:ioband.policy=weight",),
+    "ioband, range-bw": ("cgroup=/:ioband.policy=range-bw",),
+}
+
+
+def main() -> int:
+    """Measures all sizes or some, prints, and writes if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", choices=[*SIZES, "policies"], help="only this size")
+    parser.add_argument("--scheduler", choices=SCHEDULERS, help="only this scheduler")
+    parser.add_argument("--write", action="store_true", help="fill the tables of the page")
+    given = parser.parse_args()
+    if not SIMULATE.exists():
+        raise SystemExit(f"{SIMULATE} is missing: cargo build --release -p blksim --example simulate")
+    schedulers = (given.scheduler,) if given.scheduler else SCHEDULERS
+    tables: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        counter = Counter(Path(folder))
+        for name, (values, load) in SIZES.items():
+            if given.only in (None, name):
+                rows = [counter.row(scheduler, scheduler, values, load) for scheduler in schedulers]
+                tables[name] = shown(name, values, rows)
+        if given.only in (None, "policies"):
+            values = SIZES["groups"][0]
+            policies = [
+                counter.row(
+                    name, "none", values, lambda groups, ios, options=options: of_groups(groups, ios, options)
+                )
+                for name, options in POLICIES.items()
+            ]
+            tables["policies"] = shown("groups", values, policies)
+    if given.write:
+        page = PAGE.read_text()
+        old = {name: text for name, text in _parts(page).items() if name not in tables}
+        PAGE.write_text(filled_parts(page, "table", lambda name: {**old, **tables}[name]))
+    return 0
+
+
+def _parts(page: str) -> dict[str, str]:
+    found = re.findall(r"<!-- table: (\S+) -->\n(.*?)\n?<!-- end -->", page, re.DOTALL)
+    return dict(found)
+
+
+def shown(size: str, values: tuple[int, ...], rows: list[list[str]]) -> str:
+    """The table of one size, which is printed too."""
+    table = markdown_table([size, *(f"{value:,}" for value in values), "last / 256 or first"], rows)
+    sys.stdout.write(f"\n{table}\n")
+    sys.stdout.flush()
+    return f"\n{table}\n"
+
+
+class Counter:
+    """Counts the instructions of runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def row(
+        self, name: str, scheduler: str, values: tuple[int, ...], load: Callable[[int, int], Load]
+    ) -> list[str]:
+        """Instructions an I/O for each value, and how much more it is at the largest."""
+        counts = [self._per_io(scheduler, value, load) for value in values]
+        base = counts[values.index(256)] if 256 in values else counts[0]
+        ratio = f"{counts[-1] / base:.2f}"
+        sys.stderr.write(f"{name}: {[round(count) for count in counts]} {ratio}\n")
+        return [name, *(f"{count:,.0f}" for count in counts), ratio]
+
+    def _per_io(self, scheduler: str, value: int, load: Callable[[int, int], Load]) -> float:
+        if load is of_length:
+            few, many = load(max(value // 3, 16), 0), load(value, 0)
+        else:
+            few, many = load(value, max(FEW_IOS, 2 * value)), load(value, 3 * max(FEW_IOS, 2 * value))
+        (fewer, first), (more, second) = (self._counted(scheduler, which) for which in (few, many))
+        return (second - first) / (more - fewer)
+
+    def _counted(self, scheduler: str, load: Load) -> tuple[int, int]:
+        """Requests and instructions of one run."""
+        jobs = self._folder / "load.fio"
+        jobs.write_text(load.jobs)
+        valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={self._folder / 'counts'}"]
+        command = [
+            *valgrind, str(SIMULATE), str(ROOT / "devices" / "nvme-tlc.toml"), scheduler, str(jobs),
+            *AS_RUN, *load.options,
+        ]  # fmt: skip
+        run = subprocess.run(command, check=True, capture_output=True, text=True)
+        instructions = re.search(r"Collected : (\d+)", run.stderr)
+        requests = re.match(r"(\d+) requests", run.stdout)
+        if instructions is None or requests is None:
+            raise SystemExit(f"no count: {run.stdout}{run.stderr}")
+        return int(requests[1]), int(instructions[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

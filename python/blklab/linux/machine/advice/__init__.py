@@ -1,0 +1,1 @@
+"""Settings of a machine that do not do what they seem to: each check finds nothing where all is well."""
