@@ -51,7 +51,7 @@ def booted_machine(image: Image, accelerator: Accelerator) -> FrozenMachine:
     return _frozen(folder, image, accelerator, image.root, boot)
 
 
-def installed_machine(image: Image, accelerator: Accelerator, session: Path) -> FrozenMachine:
+def installed_machine(image: Image, accelerator: Accelerator) -> FrozenMachine:
     """The same with blklab's package, for this run of the tests."""
     booted = booted_machine(image, accelerator)
 
@@ -64,7 +64,7 @@ def installed_machine(image: Image, accelerator: Accelerator, session: Path) -> 
             machine.copy(image.package, "/root/blklab.deb")
             machine.run("dpkg --install /root/blklab.deb")
 
-    return _frozen(session / "installed", image, accelerator, booted.root, install)
+    return _frozen(image.session / "installed", image, accelerator, booted.root, install)
 
 
 def _frozen(

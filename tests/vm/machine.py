@@ -45,8 +45,8 @@ class Machine:
     def __init__(self, image: Image, accelerator: Accelerator) -> None:
         self._image = image
         self._accelerator = accelerator
-        # Short, since paths of sockets are; on a disk, since the machine's disks are in it.
-        self.folder = Path(tempfile.mkdtemp(prefix="blklab-vm-", dir="/var/tmp"))
+        # scripts/test-vm removes the session's folder in any case; its path is short, as a socket's must be.
+        self.folder = Path(tempfile.mkdtemp(prefix="m-", dir=image.session))
         self._process: subprocess.Popen[bytes] | None = None
         self._monitor: Monitor | None = None
         self._port = 0
