@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,7 +49,11 @@ def booted_machine(image: Image, accelerator: Accelerator) -> FrozenMachine:
         machine.boot(root, snapshot=False)
         machine.run(_WAIT_UNTIL_BOOTED)
 
-    return _frozen(folder, image, accelerator, image.root, boot)
+    frozen = _frozen(folder, image, accelerator, image.root, boot)
+    for other in image.folder.glob("booted-*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    return frozen
 
 
 def installed_machine(image: Image, accelerator: Accelerator) -> FrozenMachine:

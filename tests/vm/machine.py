@@ -27,6 +27,7 @@ from waiting import PATIENCE_SECONDS, wait_until
 _BOOT_SECONDS = 2 * PATIENCE_SECONDS
 # The network is set up before udev could rename it; ssh over a virtual socket needs modules of its own.
 _KERNEL_ARGUMENTS = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 systemd.ssh_auto=no"
+_BOOT = "cat /proc/sys/kernel/random/boot_id"
 _SERIAL_NUMBERS = "lsblk --nodeps --noheadings --output NAME,SERIAL"
 
 
@@ -216,9 +217,11 @@ class Machine:
 
     def cut_power(self) -> None:
         """Loses all memory and boots again from the same disks."""
+        before = self.run(_BOOT).text
         self._hang_up()
         self.monitor.do("system_reset")
         self._wait_for_ssh()
+        assert self.run(_BOOT).text != before
 
     def unplug(self, disk: str) -> None:
         """Removes a disk while the machine runs."""

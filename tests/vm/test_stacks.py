@@ -79,7 +79,7 @@ def test_a_raw_disk_is_written_if_that_is_allowed(machine: Machine, stacks: dict
 def test_a_disk_in_use_is_never_written(machine: Machine, stacks: dict[str, str]) -> None:
     """Not even if its only user is an array, an encrypted device, or a file system over several disks."""
     disks = [stacks[name] for name in ("nvme0", "sata0", "blk0", "scsi3")]
-    command = "blklab compare /dev/{} -w /root/write.fio -s none --blocks 1 --allow-writes"
+    command = "blklab compare /dev/{} -w /root/write.fio -s none,mq-deadline --blocks 1 --allow-writes"
     for disk in disks:
         refused = machine.run(command.format(disk), check=False)
         assert refused.code == 4, refused
