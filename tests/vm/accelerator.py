@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 PROGRAM = "qemu-system-x86_64"
 _PROBE_SECONDS = 40
+_PANIC = b"Kernel panic - not syncing: VFS"
+_CANNOT = b"KVM internal error"
 _PROCESSORS = ("host", "host,-arch-capabilities")
 
 
@@ -56,13 +60,17 @@ def _kernel_starts(image: Path, processor: str) -> bool:
         *("-no-reboot", "-serial", "stdio", "-kernel", str(image / accelerator.kernel)),
         *("-append", "console=ttyS0 earlyprintk=ttyS0 panic=-1"),
     ]
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    try:
-        output, _ = process.communicate(timeout=_PROBE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return False
-    return b"Kernel panic - not syncing: VFS" in output
+    with tempfile.TemporaryFile() as console:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=console, stderr=console)
+        deadline = time.monotonic() + _PROBE_SECONDS
+        try:
+            while time.monotonic() < deadline:
+                ended = process.poll() is not None
+                printed = os.pread(console.fileno(), 1 << 20, 0)
+                if _PANIC in printed or _CANNOT in printed or ended:
+                    return _PANIC in printed
+                time.sleep(0.1)
+            return False
+        finally:
+            process.kill()
+            process.wait()

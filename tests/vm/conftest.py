@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -30,7 +28,7 @@ def accelerator(image: Image) -> Accelerator:
 @pytest.fixture(scope="session")
 def installed(image: Image, accelerator: Accelerator) -> FrozenMachine:
     """The machine on which blklab's package has just been installed."""
-    return installed_machine(image, accelerator, Path(os.environ["BLKLAB_VM_SESSION"]))
+    return installed_machine(image, accelerator)
 
 
 @pytest.fixture(scope="module")

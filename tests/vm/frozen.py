@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,10 +49,14 @@ def booted_machine(image: Image, accelerator: Accelerator) -> FrozenMachine:
         machine.boot(root, snapshot=False)
         machine.run(_WAIT_UNTIL_BOOTED)
 
-    return _frozen(folder, image, accelerator, image.root, boot)
+    frozen = _frozen(folder, image, accelerator, image.root, boot)
+    for other in image.folder.glob("booted-*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    return frozen
 
 
-def installed_machine(image: Image, accelerator: Accelerator, session: Path) -> FrozenMachine:
+def installed_machine(image: Image, accelerator: Accelerator) -> FrozenMachine:
     """The same with blklab's package, for this run of the tests."""
     booted = booted_machine(image, accelerator)
 
@@ -64,7 +69,7 @@ def installed_machine(image: Image, accelerator: Accelerator, session: Path) -> 
             machine.copy(image.package, "/root/blklab.deb")
             machine.run("dpkg --install /root/blklab.deb")
 
-    return _frozen(session / "installed", image, accelerator, booted.root, install)
+    return _frozen(image.session / "installed", image, accelerator, booted.root, install)
 
 
 def _frozen(

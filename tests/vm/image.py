@@ -17,6 +17,8 @@ class Image:
     release: str
     package: Path
     wheel: Path
+    session: Path
+    """Where this run of the tests keeps its machines."""
 
     @property
     def root(self) -> Path:
@@ -38,4 +40,5 @@ def prepared_image() -> Image:
         release=os.environ["BLKLAB_VM_RELEASE"],
         package=Path(os.environ["BLKLAB_VM_PACKAGE"]),
         wheel=Path(os.environ["BLKLAB_VM_WHEEL"]),
+        session=Path(os.environ["BLKLAB_VM_SESSION"]),
     )

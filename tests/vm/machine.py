@@ -25,7 +25,9 @@ from vm.monitor import Monitor
 from waiting import PATIENCE_SECONDS, wait_until
 
 _BOOT_SECONDS = 2 * PATIENCE_SECONDS
-_KERNEL_ARGUMENTS = "root=/dev/vda rw console=ttyS0 quiet"
+# The network is set up before udev could rename it; ssh over a virtual socket needs modules of its own.
+_KERNEL_ARGUMENTS = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 systemd.ssh_auto=no"
+_BOOT = "cat /proc/sys/kernel/random/boot_id"
 _SERIAL_NUMBERS = "lsblk --nodeps --noheadings --output NAME,SERIAL"
 
 
@@ -44,8 +46,8 @@ class Machine:
     def __init__(self, image: Image, accelerator: Accelerator) -> None:
         self._image = image
         self._accelerator = accelerator
-        # Short, since paths of sockets are; on a disk, since the machine's disks are in it.
-        self.folder = Path(tempfile.mkdtemp(prefix="blklab-vm-", dir="/var/tmp"))
+        # scripts/test-vm removes the session's folder in any case; its path is short, as a socket's must be.
+        self.folder = Path(tempfile.mkdtemp(prefix="m-", dir=image.session))
         self._process: subprocess.Popen[bytes] | None = None
         self._monitor: Monitor | None = None
         self._port = 0
@@ -215,9 +217,11 @@ class Machine:
 
     def cut_power(self) -> None:
         """Loses all memory and boots again from the same disks."""
+        before = self.run(_BOOT).text
         self._hang_up()
         self.monitor.do("system_reset")
         self._wait_for_ssh()
+        assert self.run(_BOOT).text != before
 
     def unplug(self, disk: str) -> None:
         """Removes a disk while the machine runs."""

@@ -54,9 +54,7 @@ def cut_power_at(machine: Machine, moment: int, undisturbed: Undisturbed) -> Non
     machine.cut_power()
     comparison.kill()
     comparison.communicate()
-    machine.run(
-        f"mountpoint -q {FOLDER} || systemctl start --wait $(systemd-escape --path --suffix=mount {FOLDER})"
-    )
+    machine.run(f"mountpoint -q {FOLDER} || systemctl start $(systemd-escape --path --suffix=mount {FOLDER})")
     booted = read_settings(machine)
     restored = machine.run("blklab restore --json -", check=False)
     assert restored.code == 0, restored

@@ -8,7 +8,8 @@ import re
 from vm.machine import Machine
 
 # One call for all: on an emulated processor each process costs a tenth of a second. Groups of systemd's
-# slices come and go with its services, and mounts in /run/user with logins.
+# slices come and go with its services, and mounts in /run/user with logins. Once io.cost was on for a
+# disk, its line remains, with enable=0.
 _READ_ALL = r"""
 udevadm settle
 cd /sys/fs/cgroup
@@ -16,14 +17,15 @@ echo "== queue"; grep -rs . /sys/block/*/queue/
 echo "== module"; cut -d' ' -f1 /proc/modules
 echo "== mount"; findmnt -rno TARGET,SOURCE,FSTYPE,OPTIONS | grep -v '^/run/user/'
 echo "== group"; find . -mindepth 1 -type d | grep -vE '^./(system|user)\.slice(/|$)'
-echo "== root group"; grep -s . cgroup.subtree_control io.cost.qos io.cost.model
+echo "== controllers of the root"; cat cgroup.subtree_control
+echo "== io.cost"; grep -s enable=1 io.cost.qos; grep -s ctrl=user io.cost.model
 echo "== kernel"; grep -s . /sys/kernel/rcu_expedited /proc/sys/kernel/task_delayacct
 echo "== loop device"; losetup --noheadings --list --output NAME,BACK-FILE
 echo "== rule"; ls /etc/udev/rules.d /run/udev/rules.d 2>/dev/null
 echo "== instance of tracefs"; ls /sys/kernel/tracing/instances
 echo "== process"; ps -e -o comm= | grep -E '^(fio|blklab|blkguest)$'
 echo "== scratch"; find / /mnt -xdev -path /proc -prune -o -name '.blklab-*' -print 2>/dev/null
-echo "== journal"; find /var/lib/blklab/journal -type f 2>/dev/null
+echo "== journal"; find /var/lib/blklab/journal -type f -not -name '.*' 2>/dev/null
 echo "== disk"; lsblk --nodeps --noheadings --output NAME,SERIAL
 """
 _QUEUE = re.compile(r"/sys/block/([^/]+)/queue/(.*)")

@@ -14,26 +14,23 @@ pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 
 
 def test_a_timeout_in_the_kernel_s_log_marks_the_run(machine: Machine) -> None:
-    """The disk stops in mid-run for longer than the kernel waits for a command."""
-    name = machine.names()["scsi0"]
-    machine.run(f"echo 2 > /sys/block/{name}/device/timeout")
-    load = put_file(machine, "/root/read.fio", READ.replace("runtime=1s", "runtime=30s"))
-    machine.run("dmesg --clear")
-    comparison = machine.begin(
-        f"blklab compare /dev/{name} -w {load} -s none --blocks 1 --json /root/timeout.json"
-    )
-    wait_until(
-        lambda: "fio" in machine.run("ps -e -o comm=").text.split(), "the load runs", process=comparison
-    )
+    """The disk stops in mid-run for longer than the kernel waits for a command, which is 30 s by default."""
+    waits = f"/sys/block/{machine.names()['scsi0']}/device/timeout"
+    load = put_file(machine, "/root/read.fio", READ.replace("runtime=1s", "runtime=15s"))
+    machine.run(f"dmesg --clear; echo 2 > {waits}")
+    disk = f"/dev/{machine.names()['scsi0']}"
+    command = f"blklab compare {disk} -w {load} -s none,mq-deadline --blocks 1 --json /root/timeout.json"
+    comparison = machine.begin(command)
+    wait_until(lambda: "fio" in machine.run("ps -e -o comm=").text.split(), "the load runs", process=comparison)
     machine.slow_down("scsi0", iops=1)
     wait_until(lambda: "ABORT" in machine.run("dmesg").text.upper(), "the kernel aborts", process=comparison)
     machine.slow_down("scsi0", iops=0)
     printed, _ = comparison.communicate()
+    machine.run(f"echo 30 > {waits}")
     assert comparison.returncode == 0, printed
     found = json.loads(machine.run("cat /root/timeout.json").text)["during_runs"]
     assert found["marked_blocks"] == [0]
-    messages = [message for run in found["runs"] for message in run["kernel_messages"]]
-    assert messages, found
+    assert [message for run in found["runs"] for message in run["kernel_messages"]], found
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +53,7 @@ def degraded(machine: Machine) -> None:
 @pytest.mark.parametrize("folder", ["/mnt/mirror", "/mnt/striped"])
 def test_a_degraded_array_is_named(machine: Machine, degraded: None, folder: str) -> None:
     load = put_file(machine, "/root/read.fio", READ)
-    result = document(machine, f"compare {folder} -w {load} -s none --blocks 1")
+    result = document(machine, f"compare {folder} -w {load} -s none,mq-deadline --blocks 1")
     assert any("degraded" in warning for warning in result["warnings"]), result["warnings"]
 
 

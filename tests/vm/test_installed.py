@@ -12,10 +12,11 @@ from vm.machine import Machine
 
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 
-IN_A_FRESH_ENVIRONMENT = """
+IN_A_FRESH_ENVIRONMENT = r"""
 set -e
 python3 -m venv --without-pip --system-site-packages /opt/fresh
-python3 -m pip --quiet --python /opt/fresh/bin/python install --no-deps --no-index --no-compile /root/{name}
+python3 -m pip --quiet --python /opt/fresh/bin/python install \
+    --ignore-installed --no-deps --no-index --no-compile /root/{name}
 cd /
 /opt/fresh/bin/python -m blklab compare sim:nvme-tlc -w random-read-4k-qd32 -s none,bfq --blocks 3 --quiet
 /opt/fresh/bin/python -c 'import blklab, sys; print(blklab.__file__, "Python %d.%d" % sys.version_info[:2])'

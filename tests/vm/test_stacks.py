@@ -15,8 +15,8 @@ LUKS = "--pbkdf pbkdf2 --pbkdf-force-iterations 1000"
 SET_UP = f"""
 mkdir -p /mnt/plain /mnt/encrypted /mnt/mirror /mnt/striped
 mkfs.ext4 -q /dev/$nvme0 && mount /dev/$nvme0 /mnt/plain
-echo secret | cryptsetup luksFormat --batch-mode {LUKS} /dev/$sata0 -
-echo secret | cryptsetup open /dev/$sata0 secret -
+printf secret | cryptsetup luksFormat --batch-mode {LUKS} --key-file - /dev/$sata0
+printf secret | cryptsetup open --key-file - /dev/$sata0 secret
 pvcreate -q /dev/mapper/secret
 vgcreate -q group /dev/mapper/secret
 lvcreate -q --size 400m --name data group
@@ -79,7 +79,7 @@ def test_a_raw_disk_is_written_if_that_is_allowed(machine: Machine, stacks: dict
 def test_a_disk_in_use_is_never_written(machine: Machine, stacks: dict[str, str]) -> None:
     """Not even if its only user is an array, an encrypted device, or a file system over several disks."""
     disks = [stacks[name] for name in ("nvme0", "sata0", "blk0", "scsi3")]
-    command = "blklab compare /dev/{} -w /root/write.fio -s none --blocks 1 --allow-writes"
+    command = "blklab compare /dev/{} -w /root/write.fio -s none,mq-deadline --blocks 1 --allow-writes"
     for disk in disks:
         refused = machine.run(command.format(disk), check=False)
         assert refused.code == 4, refused
