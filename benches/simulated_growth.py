@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SIMULATE = ROOT / "target" / "release" / "examples" / "simulate"
 AS_RUN = (f"machine={ROOT / 'machines' / 'ordinary.toml'}", "arrangement=1")
 SCHEDULERS = (
-    "none", "mq-deadline", "kyber", "kyber-4.12", "bfq", "noop", "deadline", "anticipatory", "cfq", "cfq-2.6.32",
+    "none", "mq-deadline", "kyber", "kyber-4.12", "bfq", "noop", "deadline", "anticipatory", "cfq",
+    "cfq-2.6.32",
 )  # fmt: skip
 FEW_IOS = 20_000
 READS = "rw=randread\nbs=4k\ndirect=1\nnorandommap=1\n"

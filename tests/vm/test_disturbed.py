@@ -21,7 +21,9 @@ def test_a_timeout_in_the_kernel_s_log_marks_the_run(machine: Machine) -> None:
     disk = f"/dev/{machine.names()['scsi0']}"
     command = f"blklab compare {disk} -w {load} -s none,mq-deadline --blocks 1 --json /root/timeout.json"
     comparison = machine.begin(command)
-    wait_until(lambda: "fio" in machine.run("ps -e -o comm=").text.split(), "the load runs", process=comparison)
+    wait_until(
+        lambda: "fio" in machine.run("ps -e -o comm=").text.split(), "the load runs", process=comparison
+    )
     machine.slow_down("scsi0", iops=1)
     wait_until(lambda: "ABORT" in machine.run("dmesg").text.upper(), "the kernel aborts", process=comparison)
     machine.slow_down("scsi0", iops=0)
