@@ -437,7 +437,8 @@ impl Bfq {
         let nr_groups = cx.queue.groups.len().max(usize::from(group) + 1);
         for id in self.hierarchy.nr_groups()..nr_groups as GroupId {
             // Groups are numbered after their parents.
-            let parent = if cx.group(id).parent < id { cx.group(id).parent } else { hierarchy::ROOT };
+            let parent =
+                if cx.group(id).parent < id { cx.group(id).parent } else { hierarchy::ROOT };
             self.hierarchy.add_group(parent, bfq_weight(cx, id));
         }
         self.async_queues.resize(nr_groups, [None; NR_ASYNC]);

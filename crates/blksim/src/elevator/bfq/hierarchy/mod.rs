@@ -230,8 +230,7 @@ mod tests {
 
     #[test]
     fn groups_share_by_weight_whatever_is_in_them() {
-        let served =
-            shares(&[(1, 40), (2, 80), (2, 10), (3, 40)], &[100, 300, 600], 1000);
+        let served = shares(&[(1, 40), (2, 80), (2, 10), (3, 40)], &[100, 300, 600], 1000);
         assert_eq!((served[0], served[1] + served[2], served[3]), (10_000, 30_000, 60_000));
         assert!(served[1] > 7 * served[2] && served[1] < 9 * served[2], "{served:?}");
     }
