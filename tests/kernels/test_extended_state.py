@@ -33,7 +33,7 @@ _INCLUDES = {
 
 
 def _answers(folder: Path, *, patched: bool) -> dict[str, list[int]]:
-    """What `extended_state.c` prints with the tree's file."""
+    """The answer: what `extended_state.c` prints with the tree's file."""
     tree = os.environ.get("BLKLAB_OLD_LINUX")
     if tree is None:
         pytest.skip("BLKLAB_OLD_LINUX names no tree of Linux 4.19 or 4.20")
