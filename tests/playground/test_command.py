@@ -14,7 +14,7 @@ from blklab.errors import ExitCode
 def test_the_page_is_written_where_asked(
     html: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "folder" / "page.html"
+    file = tmp_path / "page.html"
     assert run(["playground", "--output", str(file)]) == 0
     assert file.read_text("utf-8") == html
     assert str(file) in capsys.readouterr().out.replace("\n", "")
