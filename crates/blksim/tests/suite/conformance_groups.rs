@@ -82,9 +82,11 @@ fn ordered(
     let mut jobs = "[global]\nioengine=libaio\ndirect=1\nsize=32m\nnumber_ios=300\n".to_owned();
     for group in order {
         let name = GROUPS[*group];
-        jobs += &format!(
-            "[first-{group}]\nrw=randread\nnumber_ios=1\nstartdelay=200s\niodepth=1\ncgroup={name}\n"
-        );
+        jobs += "[first-";
+        jobs += &group.to_string();
+        jobs += "]\nrw=randread\nnumber_ios=1\nstartdelay=200s\niodepth=1\ncgroup=";
+        jobs += name;
+        jobs += "\n";
     }
     let mut setup = setup(device, scheduler, &(jobs + load));
     setup.cgroups.clone_from(cgroups);
@@ -185,13 +187,16 @@ fn two_groups(scheduler: &str, of_b: &str, cgroups: GivenGroups) -> Setup {
     setup
 }
 
-const CASES: [(&str, &[(&str, &str, &str)]); 3] =
+/// A group, its attribute, the value written.
+type Written = (&'static str, &'static str, &'static str);
+
+const CASES: [(&str, &[Written]); 3] =
     [("bfq", &[]), ("cfq", &[]), ("none", &[("/", "io.cost.qos", "enable=1")])];
 
 #[test]
 fn a_weight_is_the_same_whichever_way_it_was_given() {
     for (scheduler, others) in CASES {
-        let with = |more: &[(&str, &str, &str)]| groups(&[others, more].concat());
+        let with = |more: &[Written]| groups(&[others, more].concat());
         let by_job = measured(&run(&two_groups(scheduler, "cgroup_weight=800\n", with(&[]))));
         let heavy = [("b", "io.weight", "800"), ("b", "io.bfq.weight", "800")];
         let light = [("a", "io.weight", "100"), ("a", "io.bfq.weight", "100")];
