@@ -7,6 +7,7 @@ code, and what was said on standard error.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import random
@@ -34,7 +35,10 @@ def _interrupted(arguments: list[str], after_s: float, number: int) -> dict[str,
             for each in _SIGNALS:
                 signal.signal(each, lambda *_: None)
             os.write(begins, b".")
-            os._exit(run(arguments))
+            code = run(arguments)
+            # A program's end runs these, a fork's end does not.
+            atexit._run_exitfuncs()  # noqa: SLF001 - it has no public name
+            os._exit(code)
         os.read(begun, 1)
         os.close(begun)
         os.close(begins)

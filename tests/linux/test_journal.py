@@ -58,6 +58,21 @@ def test_an_exception_restores_and_passes_on(state: Path, scratch: Path) -> None
     assert not list((state / "journal").glob("*.journal"))
 
 
+def test_a_signal_just_after_the_file_was_made_leaves_none(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is there, and no `finally` knows of it yet."""
+
+    def synced(folder: Path) -> None:
+        assert list(folder.glob("*.journal"))
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("blklab.linux.journal.journal.sync_directory", synced)
+    with pytest.raises(InterruptedRunError), signals_as_exceptions(), Journal.create("run-1", "a test"):
+        pytest.fail("the signal came before")
+    assert not list((state / "journal").glob("*.journal"))
+
+
 def test_every_entry_is_on_disk_before_the_change(state: Path, scratch: Path) -> None:
     with Journal.create("run-1", "a test") as journal:
         seen: list[bool] = []

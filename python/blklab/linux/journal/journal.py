@@ -78,12 +78,16 @@ class Journal:
             RestoreError: on exit, if something could not be restored, unless such errors are collected
                 (`errors_beside_results`); the journal is then kept.
         """
-        journal = _create(run_id, purpose)
-        atexit.register(journal._finish_at_exit)
+        journal: Journal | None = None
         try:
+            # A signal between the making of the file and the first line below would leave it behind.
+            with shielded():
+                journal = _create(run_id, purpose)
+                atexit.register(journal._finish_at_exit)
             yield journal
         finally:
-            journal.finish()
+            if journal is not None:
+                journal.finish()
 
     def protect_queue(self, disk: Disk) -> QueueSnapshot:
         """Records all settings of a disk's queue, once; they are restored at the end."""
