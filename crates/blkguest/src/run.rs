@@ -96,7 +96,7 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     }
     let groups = Groups::create(request, disks)?;
     let before_changes = request.changes.as_ref().map(|_| queue::read_all(disks)).transpose()?;
-    set_writeback(request)?;
+    set_writeback(request, &SHARES_AND_TIMES)?;
     progress::report(disks, shared)?;
     if let Some(kind) = request.options.filesystem {
         let array = request.array.as_ref();
@@ -108,6 +108,8 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     }
     let first_tag = alone.and_then(queue::first_tag);
     let memory_bytes = memory::shared_bytes(machine.get("dirty_ratio"));
+    // They replace the share by which the kernel has just told the memory.
+    set_writeback(request, &LIMITS_IN_BYTES)?;
     let before = Counters::read_all(disks)?;
     if let Some(turns) = &request.turns {
         process::spawn("the switches", shared, || {
@@ -291,17 +293,20 @@ fn run_clones(
     Ok(Ran { records, slots, recording })
 }
 
-/// Sets the limits of dirty data in the page cache, and its age.
-fn set_writeback(request: &Request) -> Result<(), Failure> {
-    let ours = [
-        "dirty_background_ratio",
-        "dirty_ratio",
-        "dirty_expire_centisecs",
-        "dirty_writeback_centisecs",
-    ];
-    for (name, text) in
-        request.setup.machine.iter().filter(|(name, _)| ours.contains(&name.as_str()))
-    {
+/// Files of /proc/sys/vm: limits of dirty data in the page cache as a share of the memory, and its age.
+const SHARES_AND_TIMES: [&str; 4] = [
+    "dirty_background_ratio",
+    "dirty_ratio",
+    "dirty_expire_centisecs",
+    "dirty_writeback_centisecs",
+];
+/// The limits in bytes.
+const LIMITS_IN_BYTES: [&str; 2] = ["dirty_background_bytes", "dirty_bytes"];
+
+/// Sets those of some files of /proc/sys/vm that the request has.
+fn set_writeback(request: &Request, files: &[&str]) -> Result<(), Failure> {
+    let given = request.setup.machine.iter().filter(|(name, _)| files.contains(&name.as_str()));
+    for (name, text) in given {
         fs::write(format!("/proc/sys/vm/{name}"), queue::kernel_text(MACHINE, name, text))
             .map_err(|error| Failure::kernel(format!("setting vm.{name}"), error))?;
     }

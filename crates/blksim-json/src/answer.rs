@@ -19,6 +19,7 @@ pub fn checked(setup: &Setup, checked: &Checked) -> Value {
         "array": values(&setup.profile.raid),
         "queue": values(&checked.queue),
         "tunables": values(&checked.tunables),
+        "machine": values(&checked.machine),
     })
 }
 

@@ -75,6 +75,20 @@ pub const MACHINE: &[Param] = &[
     ),
     Param::new("dirty_ratio", Unit::Percent, 20, (1, 100), "dirty share that is never exceeded"),
     Param::new(
+        "dirty_background_bytes",
+        Unit::Bytes,
+        0,
+        (0, 1 << 50),
+        "dirty data at which the flusher starts, in place of the share; 0: the share counts",
+    ),
+    Param::new(
+        "dirty_bytes",
+        Unit::Bytes,
+        0,
+        (0, 1 << 50),
+        "dirty data that is never exceeded, in place of the share; 0: the share counts",
+    ),
+    Param::new(
         "dirty_expire_centisecs",
         Unit::Centiseconds,
         3000,

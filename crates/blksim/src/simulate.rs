@@ -130,13 +130,19 @@ pub fn simulate(setup: &Setup) -> Result<Outcome, Error> {
 pub struct Checked {
     pub tunables: Values,
     pub queue: Values,
+    pub machine: Values,
     pub facts: Facts,
 }
 
 /// Checks a request as `simulate` would, without simulating.
 pub fn check(setup: &Setup) -> Result<Checked, Error> {
     let prepared = prepare(setup)?;
-    Ok(Checked { tunables: prepared.tunables, queue: prepared.queue, facts: prepared.facts })
+    Ok(Checked {
+        tunables: prepared.tunables,
+        queue: prepared.queue,
+        machine: prepared.machine,
+        facts: prepared.facts,
+    })
 }
 
 /// A checked and settled request.

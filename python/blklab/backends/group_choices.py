@@ -17,6 +17,17 @@ OF_VERSION_2 = frozenset({"io.weight", "io.bfq.weight", "io.max", "io.cost.qos",
 """Attributes under cgroup v2 that tuning knows."""
 
 
+CHANGES_WRITEBACK = "settings of writeback change between runs only: data that is dirty stays so for seconds"
+"""The same for schedulers that bring some of these."""
+
+
+def unswitchable_choices(choices: Sequence[SchedulerChoice]) -> str | None:
+    """The reason why choices cannot take turns within a load: they bring settings that act for longer."""
+    if change_groups(choices):
+        return CHANGES_GROUPS
+    return CHANGES_WRITEBACK if any(choice.of_writeback for choice in choices) else None
+
+
 def change_groups(choices: Sequence[SchedulerChoice]) -> bool:
     """Whether some choice brings settings of control groups."""
     return any(choice.of_groups for choice in choices)

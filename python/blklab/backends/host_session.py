@@ -11,11 +11,7 @@ from pathlib import Path
 
 from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
-from blklab.backends.group_choices import (
-    CHANGES_GROUPS,
-    change_groups,
-    check_group_choices,
-)
+from blklab.backends.group_choices import change_groups, check_group_choices, unswitchable_choices
 from blklab.backends.host_changes import (
     HostChanges,
     await_command,
@@ -61,6 +57,7 @@ from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.load.numa import numa_warnings
 from blklab.linux.load.replay import check_replay
 from blklab.linux.machine.monitor import MachineMonitor
+from blklab.linux.machine.writeback import WritebackSettings, writeback_in_force
 from blklab.linux.queue import grace_periods
 from blklab.linux.queue.grace_periods import GracePeriods
 from blklab.linux.queue.schedulers import unavailable_scheduler
@@ -132,8 +129,9 @@ class HostSession:
         self._groups: RunCgroups | None = None
         self._group_settings: list[CgroupSetting] = []
         self._choice_settings: ChoiceSettings | None = None
-        self._changes_groups = False
-        """Whether a choice that was checked brings settings of control groups."""
+        self._writeback = WritebackSettings()
+        self._unswitchable_choices: str | None = None
+        """The reason why the choices that were checked cannot take turns within a load, if there is one."""
         self._run_folder = run_folder
         self._preconditioned = False
         self._command_runs = CommandRuns(CommandSpace(space, run_folder), fio, self._group_joins)
@@ -156,8 +154,8 @@ class HostSession:
         # As described, since in a dry run the loop device may not exist yet.
         if not all(disk.schedulers for disk in self._target.disks):
             return "a disk of the target has no scheduler to switch"
-        if self._changes_groups:
-            return CHANGES_GROUPS
+        if self._unswitchable_choices is not None:
+            return self._unswitchable_choices
         return unswitchable_workload(workload, self._options)
 
     def run_stretch(self, stretch: Stretch) -> list[RunSample]:
@@ -214,7 +212,7 @@ class HostSession:
             settings = self._settings.apply(choice.model_copy(update={"tunables": {}}))
         finally:
             self._restore_queues()
-        return settings_of_disk(settings, self._leaves[0].name)
+        return settings_of_disk(settings, self._leaves[0].name) | writeback_in_force()
 
     def group_attributes(self) -> frozenset[str]:
         """Those of the mounted hierarchy with the I/O controller, with those of modules not yet loaded."""
@@ -228,7 +226,7 @@ class HostSession:
         )
         self._check_changes(choices, workloads)
         check_group_choices(self._options, choices, workloads)
-        self._changes_groups = change_groups(choices)
+        self._unswitchable_choices = unswitchable_choices(choices)
         self._space.check(self._fio_loads(workloads))
         if self._options.precondition:
             check_precondition(self._space, self._target.details)
@@ -243,8 +241,10 @@ class HostSession:
         self._create_groups([*_job_files(workloads), *loads_beside(workloads)], choices)
         try:
             self._settings.learn(choices)
+            self._writeback.protect(choices, self._journal)
             for choice in choices:
                 self._apply_groups(choice)
+                self._writeback.apply(choice)
                 self._settings.apply(choice)
                 if self._options.changes:
                     self._changes(choice).try_all()
@@ -253,6 +253,7 @@ class HostSession:
             # In this order: io.cost holds settings of the queue while it is on.
             if self._choice_settings is not None:
                 self._choice_settings.undo()
+            self._writeback.undo()
             self._restore_queues()
         loads = [*_job_files(workloads), *loads_beside(workloads)]
         warnings += self._settings.notes()
@@ -336,6 +337,8 @@ class HostSession:
             self._restore_queues()
         self._apply_groups(cell.scheduler)
         settings = self._settings.apply(cell.scheduler)
+        self._writeback.apply(cell.scheduler)
+        of_writeback = self._writeback.read()
         of_groups = self._settings_of_groups()
         self._monitor.events = None
         is_command = cell.workload.command is not None
@@ -351,11 +354,12 @@ class HostSession:
             changed = changes.disturbed()
             logs += changes.warnings()
             changes.undo_groups()
+        changed += self._writeback.changed_since(of_writeback)
         if error is None and changed:
             error = f"another program changed settings during the run: {', '.join(changed)}"
         if error is not None:
             error = self._with_trouble(error)
-        settings |= of_groups
+        settings |= of_groups | of_writeback
         return RunSample(
             cell=cell.key,
             status="ok" if error is None else "failed",
@@ -510,6 +514,7 @@ class HostSession:
             wanted = wanted_settings(hierarchy.version, settings, loads, self._leaves)
             lines += groups.commands(names, wanted)
         lines += self._settings.commands(choice, self._target.schedulers)
+        lines += self._writeback.commands(choice)
         if cost_is_enabled(choice.groups_over(self._options.cgroups)):
             lines += self._settings.renewal_commands()
         if workload.command is None:

@@ -14,6 +14,7 @@ from blklab.simulator.core import call_core, device_request
 from blklab.spec.machines import Machine
 from blklab.spec.profiles import Profile, load_profile
 from blklab.spec.targets import ModelTarget, Target
+from blklab.spec.writeback_settings import PREFIX, writeback_names
 
 _CONDITION = "condition"
 _STEADY = "random"
@@ -46,6 +47,16 @@ def check_with_core(request: dict[str, Any], *, source: str = "") -> dict[str, A
     """
     facts: dict[str, Any] = json.loads(call_core(_core.check_request, json.dumps(request), source=source))
     return facts
+
+
+def default_writeback(facts: dict[str, Any]) -> dict[str, str]:
+    """The settings of writeback of a model's machine, by their names in choices.
+
+    Args:
+        facts: The answer of `check_with_core`.
+    """
+    machine = facts["machine"]
+    return {name: str(machine[name.removeprefix(PREFIX)]) for name in writeback_names()}
 
 
 def device_facts(target: ModelTarget, profile: Profile) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from typing import Any
 from blklab import _core
 from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
-from blklab.backends.group_choices import CHANGES_GROUPS, OF_VERSION_2, change_groups, check_group_choices
+from blklab.backends.group_choices import OF_VERSION_2, check_group_choices, unswitchable_choices
 from blklab.backends.model_changes import changes_request, with_changes
 from blklab.backends.model_stretch import CHANGES_QUEUE, stretch_request, stretch_samples
 from blklab.backends.modelled_device import (
     check_with_core,
+    default_writeback,
     describe_disk,
     device_facts,
     require_model,
@@ -44,6 +45,7 @@ from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
 from blklab.spec.targets import ModelTarget, Target
 from blklab.spec.workloads import Workload, remarks_on
+from blklab.spec.writeback_settings import is_writeback_setting
 
 
 class SimBackend:
@@ -107,14 +109,15 @@ class SimSession:
         """Of the schedulers that were checked."""
         self._changes_queue = False
         """Whether one of these has attributes of the queue of its own."""
-        self._changes_groups = False
-        """Whether one of these has settings of control groups of its own."""
+        self._unswitchable_choices: str | None = None
+        """The reason why these cannot take turns within a load, if there is one."""
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
         """The modelled scheduler's tunables, and the queue's attributes, on this device."""
         request = self._device | {"scheduler": choice.name, "queue": self._options.queue}
         facts = check_with_core(request)
-        return {name: str(value) for name, value in (facts["queue"] | facts["tunables"]).items()}
+        found = {name: str(value) for name, value in (facts["queue"] | facts["tunables"]).items()}
+        return found | default_writeback(facts)
 
     def group_attributes(self) -> frozenset[str]:
         """Those of cgroup v2, and bfq's weight under v1."""
@@ -124,7 +127,7 @@ class SimSession:
         """Checks every scheduler, tunable, queue attribute and job without simulating anything."""
         self._families = {_family(choice.name) for choice in choices}
         self._changes_queue = any(choice.queue for choice in choices)
-        self._changes_groups = change_groups(choices)
+        self._unswitchable_choices = unswitchable_choices(choices)
         check_group_choices(self._options, choices, workloads)
         check_changes(self._options, choices, workloads, self._length_ns)
         for workload in workloads:
@@ -173,7 +176,7 @@ class SimSession:
             started_at=started_at,
             elapsed_ns=time.monotonic_ns() - start_ns,
             jobs=jobs,
-            settings=read_back_settings(answer, self.target.disks[0].name),
+            settings=read_back_settings(answer, self.target.disks[0].name) | _writeback(cell.scheduler),
             engine=answer["engine"],
         )
         if request["changes"] is None:
@@ -190,8 +193,8 @@ class SimSession:
             return reason
         if self._changes_queue:
             return CHANGES_QUEUE
-        if self._changes_groups:
-            return CHANGES_GROUPS
+        if self._unswitchable_choices is not None:
+            return self._unswitchable_choices
         if len(self._families) > 1:
             return "no kernel has legacy and multi-queue schedulers at once"
         return None
@@ -223,7 +226,8 @@ class SimSession:
         """The settings in force under a scheduler."""
         request = self._device | {"scheduler": choice.name, "tunables": choice.iosched}
         facts = check_with_core(request | {"queue": self._options.queue | choice.queue})
-        return read_back_settings(facts | {"scheduler": choice.name}, self.target.disks[0].name)
+        settings = read_back_settings(facts | {"scheduler": choice.name}, self.target.disks[0].name)
+        return settings | _writeback(choice)
 
     def stop(self) -> None:
         """Aborts the simulations."""
@@ -237,7 +241,7 @@ class SimSession:
     def commands(self, cell: Cell) -> list[str]:
         """The simulation as a command."""
         choice = cell.scheduler
-        tunables = "".join(f" --tunable {key}={value}" for key, value in choice.iosched.items())
+        tunables = "".join(f" --tunable {key}={value}" for key, value in _of_scheduler(choice).items())
         attributes = self._options.queue | choice.queue
         queue = "".join(f" --queue {key}={value}" for key, value in attributes.items())
         groups = "".join(
@@ -265,7 +269,8 @@ class SimSession:
             "runtime_ns": self._options.runtime_ns,
             "seed": seed,
             "arrangement": self._options.arrangement_seed(seed),
-            "machine": self._options.machine.parameters() if self._options.machine else {},
+            "machine": (self._options.machine.parameters() if self._options.machine else {})
+            | choice.of_writeback,
             "processors": None if self._options.machine is None else self._options.machine.request(),
             "limits": {"events": None, "simulated_ns": None},
             "changes": changes_request(self._options, workload, self._options.runtime_ns),
@@ -280,6 +285,16 @@ def _takes(model: ModelTarget, profile: Profile, scheduler: str) -> bool:
     except SchedulerUnavailableError:
         return False
     return True
+
+
+def _of_scheduler(choice: SchedulerChoice) -> dict[str, str]:
+    """The settings that `blklab run` takes as tunables."""
+    return choice.iosched | _writeback(choice)
+
+
+def _writeback(choice: SchedulerChoice) -> dict[str, str]:
+    """Its settings of writeback, by their names in choices."""
+    return {name: value for name, value in choice.tunables.items() if is_writeback_setting(name)}
 
 
 def _family(scheduler: str) -> str:

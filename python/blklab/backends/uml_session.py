@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
-from blklab.backends.group_choices import CHANGES_GROUPS, OF_VERSION_2, change_groups, check_group_choices
+from blklab.backends.group_choices import OF_VERSION_2, check_group_choices, unswitchable_choices
 from blklab.backends.model_changes import changes_request, trial_request, with_changes
 from blklab.backends.model_stretch import CHANGES_QUEUE, stretch_request, stretch_samples
-from blklab.backends.modelled_device import check_with_core
+from blklab.backends.modelled_device import check_with_core, default_writeback
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
 from blklab.backends.uml_clocks import bfq_idling_warning, clock_warnings
@@ -102,8 +102,8 @@ class UmlSession:
         self._guest_commands = commands
         self._changes_queue = False
         """Whether a scheduler that was checked has attributes of the queue of its own."""
-        self._changes_groups = False
-        """Whether a scheduler that was checked has settings of control groups of its own."""
+        self._unswitchable_choices: str | None = None
+        """The reason why those that were checked cannot take turns within a load, if there is one."""
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
         """The tunables and attributes that a guest's kernel reports; None in a dry run, which boots none."""
@@ -113,7 +113,8 @@ class UmlSession:
         sample = self._probe(choice.model_copy(update={"tunables": {}}))
         if sample.status == "failed":
             raise RunFailedError(f"the tunables of {choice.without_label} cannot be read: {sample.error}")
-        return settings_of_disk(sample.settings, self.target.disks[0].name)
+        writeback = default_writeback(check_with_core({**self._device, "scheduler": "none"}))
+        return settings_of_disk(sample.settings, self.target.disks[0].name) | writeback
 
     def group_attributes(self) -> frozenset[str]:
         """Those of cgroup v2, which guests mount; an old kernel refuses those that it lacks."""
@@ -127,7 +128,7 @@ class UmlSession:
         for choice in choices:
             self._kernel_of(choice).require_scheduler(choice.name)
         self._changes_queue = any(choice.queue for choice in choices)
-        self._changes_groups = change_groups(choices)
+        self._unswitchable_choices = unswitchable_choices(choices)
         check_group_choices(self._options, choices, workloads)
         notes = clock_warnings(list(self._kernels.values()), self._options.guest) + remarks_on(workloads)
         notes += processor_notes(self._options.machine, list(self._kernels.values()), self._options.guest)
@@ -250,8 +251,8 @@ class UmlSession:
             return reason
         if self._changes_queue:
             return CHANGES_QUEUE
-        if self._changes_groups:
-            return CHANGES_GROUPS
+        if self._unswitchable_choices is not None:
+            return self._unswitchable_choices
         if len(self._kernels) > 1:
             return "the schedulers are those of different kernels"
         if self._options.guest.generator == "fio":
@@ -367,6 +368,7 @@ class UmlSession:
             "tunables": cell.scheduler.iosched,
             "queue": self._options.queue | cell.scheduler.queue,
             "cgroups": cell.scheduler.groups_over(self._options.cgroups),
+            **({"machine": cell.scheduler.of_writeback} if cell.scheduler.of_writeback else {}),
             "jobs": _jobs(cell.workload),
             **({} if command is None else {"command": command}),
             "runtime_ns": self._runtime_ns(cell.workload),

@@ -279,6 +279,11 @@ def _apply(
         require_udev()
     disks = resolve(device).leaves
     left = [one for disk in disks for one in unit_commands(choice, str(disk.dev_path), units)]
+    of_machine = [
+        f"vm.{name}={value} holds for the whole machine: sysctl -w vm.{name}={value}, and a file in "
+        "/etc/sysctl.d to keep it"
+        for name, value in choice.of_writeback.items()
+    ]
     choice = choice.for_disk
     if for_model is None:
         plans = [application.plan(disk, choice, permanent=permanent) for disk in disks]
@@ -289,6 +294,7 @@ def _apply(
         remarks += [plan.warning for plan in plans if plan.warning]
     remarks += [str(one) for plan in plans for one in overriders(plan.disk, choice, plan.rule)]
     remarks += dict.fromkeys(one.text for one in left)
+    remarks += of_machine
     document = _apply_document(plans, choice, remarks, dry_run=dry_run)
     document["left_to_units"] = list(dict.fromkeys(one.command for one in left if one.command is not None))
     _report(document, json_file)

@@ -251,6 +251,12 @@ def _scheduler(at_ns: int, value: str, text: str) -> SchedulerChange:
             f"the change {text!r}: {name} belongs to the queue, not to the scheduler",
             hint=f"give it as a change of its own: '{exact_duration(at_ns)} {name}={choice.queue[name]}'",
         )
+    for name in choice.of_writeback:
+        raise UsageError(
+            f"the change {text!r}: vm.{name} belongs to the machine, not to the scheduler",
+            hint="compare it between runs: -s "
+            f"{choice.name},{choice.name}:vm.{name}={choice.of_writeback[name]}",
+        )
     for place in group_settings(choice.tunables):
         written = choice.tunables[place.name]
         of_key = written if place.key is None else f"{place.key}={written}"

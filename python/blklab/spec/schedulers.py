@@ -1,8 +1,9 @@
 """A scheduler with its tunables: the grammar ``[LABEL=]NAME[@KERNEL][:TUNABLE=VALUE…]``.
 
 ``bfq`` is bfq as the kernel sets it up; ``bfq:slice_idle=0:low_latency=0`` changes two tunables;
-``none:nr_requests=64`` changes an attribute of the queue while that scheduler is in force, and
-``bfq:batch/io.bfq.weight=50`` the weight of a control group (`blklab.spec.group_settings`);
+``none:nr_requests=64`` changes an attribute of the queue while that scheduler is in force,
+``bfq:batch/io.bfq.weight=50`` the weight of a control group (`blklab.spec.group_settings`), and
+``none:vm.dirty_bytes=67108864`` a setting of writeback (`blklab.spec.writeback_settings`);
 ``calm=bfq:slice_idle=0`` names that variant. Labels keep variants of one scheduler
 apart, and make an A/A test possible: ``first=none,second=none``. ``kyber@patched`` is kyber as the guest
 kernel named ``patched`` has it, for targets that run in a guest kernel.
@@ -25,11 +26,17 @@ from blklab.spec.group_settings import (
 )
 from blklab.spec.queue_attributes import ASYNC_DEPTH, QUEUE_ATTRIBUTES
 from blklab.spec.setting_values import VALUE_PATTERN, check_values
+from blklab.spec.writeback_settings import NAME_PATTERN as WRITEBACK_PATTERN
+from blklab.spec.writeback_settings import (
+    check_writeback_settings,
+    is_writeback_setting,
+    writeback_settings,
+)
 
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.+@-]*)=")
 _NAME = re.compile(r"[a-z][a-z0-9_.-]*")
 _KERNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_SETTING_NAME = re.compile(rf"[a-z][a-z0-9_]*|{NAME_PATTERN}")
+_SETTING_NAME = re.compile(rf"[a-z][a-z0-9_]*|{NAME_PATTERN}|{WRITEBACK_PATTERN}")
 _TUNABLE = re.compile(rf"({_SETTING_NAME.pattern})=({VALUE_PATTERN})")
 _WHOLE_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@:=/-]*")
 """Of a label that is the choice itself, too."""
@@ -48,8 +55,8 @@ class SchedulerChoice(BaseModel):
     name: str
     """The kernel's name: none, mq-deadline, kyber, bfq …"""
     tunables: dict[str, str] = {}
-    """Changed tunables, attributes of the queue and settings of control groups, in the kernel's own names and
-    units.
+    """Changed tunables, attributes of the queue, settings of control groups and of writeback, in the kernel's
+    own names and units.
 
     The others stay at the kernel's default, or as the experiment's conditions have them.
     """
@@ -92,13 +99,18 @@ class SchedulerChoice(BaseModel):
         return {
             name: value
             for name, value in self.tunables.items()
-            if name not in OF_QUEUE and not is_group_setting(name)
+            if name not in OF_QUEUE and not is_group_setting(name) and not is_writeback_setting(name)
         }
 
     @property
     def of_groups(self) -> dict[str, str]:
         """Those of `tunables` that are settings of control groups, by their names in the grammar."""
         return {name: value for name, value in self.tunables.items() if is_group_setting(name)}
+
+    @property
+    def of_writeback(self) -> dict[str, str]:
+        """Those of `tunables` that are settings of writeback, by file of /proc/sys/vm."""
+        return writeback_settings(self.tunables)
 
     def groups_over(self, groups: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
         """The attributes of control groups while it is in force, by group and attribute.
@@ -110,11 +122,12 @@ class SchedulerChoice(BaseModel):
 
     @property
     def for_disk(self) -> SchedulerChoice:
-        """The choice without what belongs to groups of processes: all that can be set for a disk."""
+        """The choice without what belongs to groups of processes or the machine: all that a disk can have."""
         kept = {
             name: value
             for name, value in self.tunables.items()
-            if not is_group_setting(name) or parse_group_setting(name).is_of_disk
+            if not is_writeback_setting(name)
+            and (not is_group_setting(name) or parse_group_setting(name).is_of_disk)
         }
         if kept == self.tunables:
             return self
@@ -185,6 +198,7 @@ def check_settings(settings: Mapping[str, str]) -> None:
         if _SETTING_NAME.fullmatch(name) is None:
             raise UsageError(f"{name!r} cannot be the name of a tunable", hint=GRAMMAR_HINT)
     check_values(settings)
+    check_writeback_settings(settings)
 
 
 def check_kernel_name(name: str, text: str) -> None:

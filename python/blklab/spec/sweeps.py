@@ -1,6 +1,7 @@
 """Sweeps of tunables: ``bfq:slice_idle=0,2,8,20``, or several tunables as a full factorial.
 
-Attributes of the queue are swept like tunables: ``none:nr_requests=32,64``.
+Attributes of the queue and settings of writeback are swept like tunables: ``none:nr_requests=32,64``,
+``none:vm.dirty_ratio=5,10``.
 
 Every combination of the tunables' levels becomes a scheduler of the experiment, next to all others and in
 the same blocks. The default is always one level of each tunable, so that the scheduler as the kernel sets it

@@ -56,8 +56,16 @@ pub struct Writeback {
 impl Writeback {
     pub fn new(machine: &Values, nr_files: usize) -> Self {
         let pages = machine.get("memory") / PAGE_BYTES;
-        let limit_pages = (pages * machine.get("dirty_ratio") / 100).max(CHUNK_PAGES);
-        let background = pages * machine.get("dirty_background_ratio") / 100;
+        // `domain_dirty_limits` (mm/page-writeback.c, Linux 6.1): bytes replace a share of the memory. The
+        // kernel takes no limit below two pages (`dirty_bytes_min`).
+        let limit_pages = match machine.get("dirty_bytes") {
+            0 => (pages * machine.get("dirty_ratio") / 100).max(CHUNK_PAGES),
+            bytes => bytes.div_ceil(PAGE_BYTES).max(2),
+        };
+        let background = match machine.get("dirty_background_bytes") {
+            0 => pages * machine.get("dirty_background_ratio") / 100,
+            bytes => bytes.div_ceil(PAGE_BYTES),
+        };
         // As in the kernel: a background threshold at or above the limit counts as half of it.
         let background_pages = if background >= limit_pages { limit_pages / 2 } else { background };
         Self {
