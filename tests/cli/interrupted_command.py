@@ -37,7 +37,7 @@ def _interrupted(arguments: list[str], after_s: float, number: int) -> dict[str,
             os.write(begins, b".")
             code = run(arguments)
             # A program's end runs these, a fork's end does not.
-            atexit._run_exitfuncs()  # noqa: SLF001 - it has no public name
+            atexit._run_exitfuncs()
             os._exit(code)
         os.read(begun, 1)
         os.close(begun)

@@ -47,7 +47,7 @@ def test_a_program_that_changes_one_meanwhile_spoils_the_run(
     load = work(READ)
     with opened(raw.device) as session:
         session.check(parse_scheduler_choices(changed), [load])
-        run_jobs = session._run_jobs  # noqa: SLF001
+        run_jobs = session._run_jobs
 
         def disturbed(*given: object) -> object:
             outcome = run_jobs(*given)
