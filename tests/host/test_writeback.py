@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from blklab.linux.machine.writeback import FOLDER, writeback_in_force
+from blklab.linux.scratch import page_cache
 from blklab.spec.schedulers import parse_scheduler_choices
 from host.conftest import READ, LoopDevice, cell, opened, work
 
@@ -47,14 +46,14 @@ def test_a_program_that_changes_one_meanwhile_spoils_the_run(
     load = work(READ)
     with opened(raw.device) as session:
         session.check(parse_scheduler_choices(changed), [load])
-        run_jobs = session._run_jobs
+        drop = page_cache.drop_page_cache
 
-        def disturbed(*given: object) -> object:
-            outcome = run_jobs(*given)
-            Path(FOLDER / "dirty_expire_centisecs").write_text("1235")
-            return outcome
+        def disturbed() -> None:
+            """Comes when the settings have been made, just before the load."""
+            drop()
+            (FOLDER / "dirty_expire_centisecs").write_text("1235")
 
-        monkeypatch.setattr(session, "_run_jobs", disturbed)
+        monkeypatch.setattr(page_cache, "drop_page_cache", disturbed)
         sample = session.run(cell(changed, load))
     assert sample.status == "failed"
     assert "vm.dirty_expire_centisecs" in str(sample.error)
