@@ -20,7 +20,7 @@ pub struct Profile {
     pub values: Values,
     /// The parameters of an array of such devices.
     pub raid: Values,
-    /// What members of it have instead: number, parameter, value.
+    /// Parameters of single members: number, name, value.
     members: Vec<(usize, String, String)>,
     pub(crate) source: String,
 }
