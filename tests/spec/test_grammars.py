@@ -118,6 +118,7 @@ def test_targets_are_read_and_written(text: str, target: Target) -> None:
         "sim:",
         "sim:fixed,depth",
         "sim:fixed,a=1,a=2",
+        "sim:fixed,raid=0,member.latency=1ms",
     ],
 )
 def test_malformed_targets_are_refused(text: str) -> None:

@@ -84,7 +84,7 @@ mod tests {
     }
 
     fn command(operation: Operation) -> Command {
-        Command { id: 3, operation, sector: 8, nr_sectors: 16 }
+        Command { id: 3, operation, sector: 8, nr_sectors: 16, queue: 0 }
     }
 
     #[test]

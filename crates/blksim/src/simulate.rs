@@ -169,7 +169,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
         return Err(SimulationError::of(ErrorKind::HostOnly, &remark.option, message).into());
     }
     let info = find_scheduler(&setup.scheduler)?;
-    let device = setup.profile.build(setup.seed)?;
+    let device = setup.profile.build_member(setup.seed, 0)?;
     let mut facts = device.facts().clone();
     let raid = array(&setup.profile, &facts)?;
     if let Some(raid) = &raid {

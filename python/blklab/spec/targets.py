@@ -23,7 +23,7 @@ from blklab.errors import UnknownNameError, UsageError
 from blklab.quantities.units import format_bytes, parse_size_bytes
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+]*):(.*)", re.DOTALL)
-_KEY = re.compile(r"[a-z][a-z0-9_]*")
+_KEY = re.compile(r"(member[0-9]+\.)?[a-z][a-z0-9_]*")
 
 _BTRFS_LEAST_MEMBERS = {"raid0": 2, "raid1": 2, "raid10": 4}
 """btrfs profiles over several devices, each with its fewest devices."""

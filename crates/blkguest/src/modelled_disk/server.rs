@@ -112,5 +112,6 @@ fn command(arrived: &Arrived, tag: u32) -> Result<Command, Failure> {
         Operation::Flush => (0, 0),
         _ => (arrived.sector, arrived.nr_sectors),
     };
-    Ok(Command { id: tag, operation, sector, nr_sectors })
+    // The driver of a guest has one queue.
+    Ok(Command { id: tag, operation, sector, nr_sectors, queue: 0 })
 }

@@ -117,7 +117,8 @@ impl Member {
             Operation::Flush => (0, 0),
             _ => (descriptor.start_sector, descriptor.nr_sectors),
         };
-        Ok(Command { id: u32::from(tag), operation, sector, nr_sectors })
+        // The server has one queue.
+        Ok(Command { id: u32::from(tag), operation, sector, nr_sectors, queue: 0 })
     }
 
     /// The clock when the driver got a command, from a kernel in which computing takes time.

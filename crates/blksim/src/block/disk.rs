@@ -618,6 +618,7 @@ impl Disk {
             operation: request.operation,
             sector: request.sector,
             nr_sectors: request.nr_sectors,
+            queue: hctx.number() as u16,
         };
         self.device.submit(command, &mut Outbox::new(events, self.view.disk));
     }

@@ -17,7 +17,8 @@
 //! always read-modify-write, never reconstruct-write; no bitmap, no
 //! superblock, no failed members.
 //!
-//! Parameters, beside those of the device profile: `raid`, `members`, `chunk`.
+//! Parameters, beside those of the device profile: `raid`, `members`, `chunk`, and `member3.NAME` for
+//! what the fourth member has instead.
 
 use crate::block::flush_queue::FlushWaiter;
 use crate::block::request::{Operation, RequestId, SECTOR_BYTES};
@@ -262,11 +263,18 @@ impl Raid {
 /// The array that a profile asks for over members like `facts`, if any.
 pub fn array(profile: &Profile, facts: &Facts) -> Result<Option<Raid>, ProfileError> {
     let sectors = facts.capacity_bytes / SECTOR_BYTES;
-    Raid::new(&profile.raid, sectors, facts.rotational).map_err(|(field, message)| ProfileError {
+    let fail = |field: &str, message: String| ProfileError {
         message,
         source_name: profile.source.clone(),
         field: Some(field.to_owned()),
-    })
+    };
+    let raid = Raid::new(&profile.raid, sectors, facts.rotational)
+        .map_err(|(field, message)| fail(field, message))?;
+    let nr_members = raid.as_ref().map_or(0, Raid::nr_members);
+    match profile.beyond(nr_members) {
+        Some(field) => Err(fail(&field, format!("the array has {nr_members} members"))),
+        None => Ok(raid),
+    }
 }
 
 /// Facts of a profile, if it can be built.

@@ -15,6 +15,8 @@ pub struct Command {
     pub operation: Operation,
     pub sector: u64,
     pub nr_sectors: u32,
+    /// The submission queue that it comes from: the hardware queue's number.
+    pub queue: u16,
 }
 
 /// The properties of a device that the host may know.
@@ -143,7 +145,7 @@ pub trait Device {
 ///
 /// let device = devices::build("fixed", &[("latency", "200us")], "example", 1)?;
 /// let mut runner = Runner::new(device);
-/// runner.submit(1_000, Command { id: 7, operation: Operation::Read, sector: 0, nr_sectors: 8 });
+/// runner.submit(1_000, Command { id: 7, operation: Operation::Read, sector: 0, nr_sectors: 8, queue: 0 });
 /// assert_eq!(runner.next_ns(), Some(201_000));
 /// let mut done = Vec::new();
 /// runner.advance(201_000, &mut done);
@@ -209,7 +211,8 @@ mod tests {
     fn commands_tell_when_they_will_be_completed() {
         let device = devices::build("fixed", &[("latency", "100us")], "test", 1).unwrap();
         let mut runner = Runner::new(device);
-        let read = |id| Command { id, operation: Operation::Read, sector: 0, nr_sectors: 8 };
+        let read =
+            |id| Command { id, operation: Operation::Read, sector: 0, nr_sectors: 8, queue: 0 };
         runner.submit(0, read(1));
         runner.submit(0, read(2));
         runner.submit(5, read(3));

@@ -5,6 +5,12 @@ use super::{AnyDevice, Kind, build_kind, kind};
 use crate::core::error::ProfileError;
 use crate::core::params::Values;
 
+/// An array has at most so many members.
+const MOST_MEMBERS: usize = 32;
+/// Parameters that no member has of its own.
+const OF_ALL_MEMBERS: &[&str] =
+    &["capacity", "queue_depth", "hw_queues", "shared_tags", "max_sectors_kb", "rotational"];
+
 /// A profile, read and checked parameter by parameter.
 #[derive(Debug, Clone)]
 pub struct Profile {
@@ -14,6 +20,8 @@ pub struct Profile {
     pub values: Values,
     /// The parameters of an array of such devices.
     pub raid: Values,
+    /// Parameters of single members: number, name, value.
+    members: Vec<(usize, String, String)>,
     pub(crate) source: String,
 }
 
@@ -27,6 +35,7 @@ impl Profile {
             summary: kind.summary.to_owned(),
             values: Values::defaults(kind.parameters),
             raid: Values::defaults(RAID),
+            members: Vec::new(),
             source: source.to_owned(),
         })
     }
@@ -74,8 +83,11 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Overrides one parameter.
+    /// Overrides one parameter; `member3.NAME` that of one member of an array.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), ProfileError> {
+        if let Some((member, name)) = name.strip_prefix("member").and_then(|n| n.split_once('.')) {
+            return self.set_of_member(member, name, text);
+        }
         let of_array = RAID.iter().any(|p| p.name == name);
         let values = if of_array { &mut self.raid } else { &mut self.values };
         values.set(name, text).map_err(|error| ProfileError {
@@ -85,14 +97,44 @@ impl Profile {
         })
     }
 
+    fn set_of_member(&mut self, member: &str, name: &str, text: &str) -> Result<(), ProfileError> {
+        let full_name = format!("member{member}.{name}");
+        let fail = |message: String| ProfileError {
+            message,
+            source_name: self.source.clone(),
+            field: Some(full_name.clone()),
+        };
+        let number = member.parse().ok().filter(|number| *number < MOST_MEMBERS);
+        let Some(number) = number else {
+            return Err(fail(format!("members have numbers from 0 to {}", MOST_MEMBERS - 1)));
+        };
+        if OF_ALL_MEMBERS.contains(&name) {
+            let message = format!("{name} is the same for all members: the host's queues have it");
+            return Err(fail(message));
+        }
+        self.values.clone().set(name, text).map_err(|error| fail(error.message))?;
+        self.members.push((number, name.to_owned(), text.to_owned()));
+        Ok(())
+    }
+
     /// Builds the device, which checks the parameters against each other.
     pub fn build(&self, seed: u64) -> Result<AnyDevice, ProfileError> {
         build_kind(self.kind.name, &self.values, &self.source, seed)
     }
 
-    /// Builds a member of an array. Each has its own random numbers; the first has those of a
-    /// single device.
+    /// Builds a member of an array, with what it has instead of the others' parameters. Each has its
+    /// own random numbers; the first has those of a single device.
     pub fn build_member(&self, seed: u64, index: usize) -> Result<AnyDevice, ProfileError> {
-        self.build(seed.wrapping_add(index as u64))
+        let mut profile = self.clone();
+        for (_, name, text) in self.members.iter().filter(|(number, ..)| *number == index) {
+            profile.set(name, text)?;
+        }
+        profile.build(seed.wrapping_add(index as u64))
+    }
+
+    /// The first parameter given for a member that an array of so many has not.
+    pub fn beyond(&self, nr_members: usize) -> Option<String> {
+        let (number, name, _) = self.members.iter().find(|(number, ..)| *number >= nr_members)?;
+        Some(format!("member{number}.{name}"))
     }
 }

@@ -439,7 +439,7 @@ mod tests {
         let mut runner = Runner::new(build("virtual", parameters, "test", 1).unwrap());
         for (number, &(operation, kib)) in commands.iter().enumerate() {
             let (id, nr_sectors) = (number as u32, kib * KIB_SECTORS);
-            runner.submit(0, Command { id, operation, sector: 0, nr_sectors });
+            runner.submit(0, Command { id, operation, sector: 0, nr_sectors, queue: 0 });
         }
         let mut done = Vec::new();
         runner.advance(u64::MAX / 2, &mut done);
@@ -480,7 +480,7 @@ mod tests {
         let mut done = Vec::new();
         // The second still joins the first, the others have missed it.
         for (id, moment_us) in [(0, 0), (1, 49), (2, 52), (3, 100)] {
-            let read = Command { id, operation: Read, sector: 0, nr_sectors: 8 };
+            let read = Command { id, operation: Read, sector: 0, nr_sectors: 8, queue: 0 };
             runner.advance(1000 * moment_us, &mut done);
             runner.submit(1000 * moment_us, read);
         }

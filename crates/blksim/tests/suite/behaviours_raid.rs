@@ -31,6 +31,42 @@ fn near(outcome: &Outcome, expected: f64, what: &str) {
 }
 
 #[test]
+fn a_member_of_its_own_kind_holds_up_the_array() {
+    let rate = |member: &str| {
+        let jobs = "[a]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=32\nruntime=4\ntime_based\n";
+        let device = [("latency", "1ms"), ("depth", "1"), ("raid", "0"), (member, "4ms")];
+        run(&fixed(&device, "none", jobs)).jobs[0].iops()
+    };
+    // I/Os pile up on the slow member, and each of the four does no more than it: 250 a second.
+    let with_slow = [0, 3].map(|member| rate(&format!("member{member}.latency")));
+    assert!(with_slow.iter().all(|rate| (950.0..1150.0).contains(rate)), "{with_slow:?}");
+}
+
+#[test]
+fn parameters_of_a_member_are_checked() {
+    let cases = [
+        ("member32.latency", "1ms", "from 0 to 31"),
+        ("memberx.latency", "1ms", "from 0 to 31"),
+        ("member0.speed", "1ms", "speed"),
+        ("member0.latency", "soon", "soon"),
+        ("member0.capacity", "1g", "same for all members"),
+    ];
+    for (name, text, part) in cases {
+        let error = profile("fixed").set(name, text).unwrap_err();
+        assert_eq!(error.field.as_deref(), Some(name));
+        assert!(error.message.contains(part), "{error}");
+    }
+    for (members, field) in [("2", "member2.latency"), ("4", "")] {
+        let mut profile = profile("fixed");
+        for (name, value) in [("raid", "0"), ("members", members), ("member2.latency", "1ms")] {
+            profile.set(name, value).unwrap();
+        }
+        let error = check(&profile).err().and_then(|error| error.field);
+        assert_eq!(error.unwrap_or_default(), field);
+    }
+}
+
+#[test]
 fn small_random_ios_scale_as_the_level_says() {
     near(&array("0", "4", "randread", "4k", 64), 4000.0, "RAID 0 reads");
     near(&array("0", "4", "randwrite", "4k", 64), 4000.0, "RAID 0 writes");

@@ -22,6 +22,7 @@ mod conformance;
 mod conformance_groups;
 mod conformance_policies;
 mod determinism;
+mod front_end;
 mod fuzz;
 mod hardware_queues;
 mod input;

@@ -45,6 +45,8 @@ pub struct Shape {
     pub dies: u64,
     /// Additional physical space in thousandths of the logical.
     pub spare_permille: u64,
+    /// Logical slots, from the first on, that were written before the start.
+    pub filled: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +149,7 @@ impl Ftl {
         let first_rank = match condition {
             Condition::Fresh => vec![0; count + 1],
             Condition::Sequential => {
-                (0..=count as u64).map(|i| (i * shape.superblock).min(shape.logical)).collect()
+                (0..=count as u64).map(|i| (i * shape.superblock).min(shape.filled)).collect()
             }
             Condition::Random => random_ranks(&shape, count),
         };
@@ -161,7 +163,7 @@ impl Ftl {
             .collect();
         let free = (0..count).rev().filter(|&i| superblocks[i].state == Use::Free).collect();
         let order = (condition == Condition::Random).then(|| {
-            Permutation::new(shape.logical, &mut Stream::named(seed, "device/flash/order"))
+            Permutation::new(shape.filled, &mut Stream::named(seed, "device/flash/order"))
         });
         Ok(Self {
             shape,
@@ -190,6 +192,7 @@ impl Ftl {
         }
         match self.condition {
             Condition::Fresh => None,
+            _ if u64::from(logical) >= self.shape.filled => None,
             Condition::Sequential => Some(logical),
             Condition::Random => Some(self.find_by_rank(logical)),
         }
@@ -239,12 +242,10 @@ impl Ftl {
         }
     }
 
-    /// Writes a program unit of host data (padding fewer slots) and does the garbage collection
-    /// that it owes.
+    /// Writes a program unit of host data (padding fewer slots).
     pub fn write(&mut self, logical: &[u32], programs: &mut Vec<Program>) {
         let die = self.place(logical, true);
         programs.push(Program { die, moved_slots: 0 });
-        self.collect(programs);
     }
 
     /// Puts slots at the host's or the collector's cursor. Returns the die.
@@ -323,13 +324,13 @@ impl Ftl {
         self.collection.is_some() || (self.free.len() < RESERVE && self.start_collection())
     }
 
-    /// Moves the slots owed for one unit of host data.
-    fn collect(&mut self, programs: &mut Vec<Program>) {
+    /// Moves the slots owed for so many slots of host data, if free superblocks are short.
+    pub fn collect(&mut self, host_slots: u64, programs: &mut Vec<Program>) {
         if !self.collecting() {
             self.owed = 0;
             return;
         }
-        self.owed += self.shape.unit * self.collection.map_or(0, |c| c.rate);
+        self.owed += host_slots * self.collection.map_or(0, |c| c.rate);
         while self.owed >= self.shape.unit * 1024 && self.collecting() {
             self.owed -= self.shape.unit * 1024;
             programs.extend(self.move_unit());
@@ -406,7 +407,7 @@ impl Ftl {
 /// Ranks of each superblock in the steady state of random overwriting.
 fn random_ranks(shape: &Shape, count: usize) -> Vec<u64> {
     let used = count - RESERVE;
-    let utilisation = shape.logical as f64 / (used as u64 * shape.superblock) as f64;
+    let utilisation = shape.filled as f64 / (used as u64 * shape.superblock) as f64;
     let u = victim_share(utilisation.min(0.999_999));
     let share = |i: usize| libm::pow(u, (i as f64 + 0.5) / used as f64);
     let total: f64 = (0..used).map(share).sum();
@@ -416,12 +417,12 @@ fn random_ranks(shape: &Shape, count: usize) -> Vec<u64> {
     for i in 0..used {
         sum += share(i);
         // Rounding must not put more into a superblock than fits.
-        let target = (sum / total * shape.logical as f64) as u64;
-        last = target.min(last + shape.superblock).min(shape.logical);
+        let target = (sum / total * shape.filled as f64) as u64;
+        last = target.min(last + shape.superblock).min(shape.filled);
         ranks.push(last);
     }
     // The remainder of rounding goes where there is room, oldest first.
-    let mut left = shape.logical - last;
+    let mut left = shape.filled - last;
     for i in (0..used).rev() {
         let room = shape.superblock - (ranks[i + 1] - ranks[i]);
         let extra = room.min(left);
@@ -433,7 +434,7 @@ fn random_ranks(shape: &Shape, count: usize) -> Vec<u64> {
             break;
         }
     }
-    ranks.resize(count + 1, shape.logical);
+    ranks.resize(count + 1, shape.filled);
     ranks
 }
 
@@ -441,17 +442,25 @@ fn random_ranks(shape: &Shape, count: usize) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape =
-        Shape { logical: 60_000, superblock: 1024, unit: 8, dies: 4, spare_permille: 120 };
+    const SHAPE: Shape = Shape {
+        logical: 60_000,
+        superblock: 1024,
+        unit: 8,
+        dies: 4,
+        spare_permille: 120,
+        filled: 60_000,
+    };
 
     /// Overwrites at random. Returns the programs of the host and of collection.
     fn overwrite(ftl: &mut Ftl, units: u64) -> (u64, u64) {
+        let filled = ftl.shape.filled;
         let mut stream = Stream::named(1, "overwrite");
         let (mut host, mut moved) = (0, 0);
         let mut programs = Vec::new();
         for _ in 0..units {
-            let slots: Vec<u32> = (0..8).map(|_| stream.below(60_000) as u32).collect();
+            let slots: Vec<u32> = (0..8).map(|_| stream.below(filled) as u32).collect();
             ftl.write(&slots, &mut programs);
+            ftl.collect(8, &mut programs);
             for program in programs.drain(..) {
                 if program.moved_slots == 0 { host += 1 } else { moved += 1 }
             }
@@ -495,6 +504,21 @@ mod tests {
         let mut analytic = Ftl::new(SHAPE, Condition::Random, 1).unwrap();
         let at_once = amplification(&mut analytic, 20_000);
         assert!((at_once / steady - 1.0).abs() < 0.1, "{at_once} against {steady}");
+    }
+
+    #[test]
+    fn a_drive_that_is_half_full_moves_less_and_holds_nothing_beyond() {
+        let half = Shape { filled: 30_000, ..SHAPE };
+        for condition in [Condition::Sequential, Condition::Random] {
+            let mut ftl = Ftl::new(half, condition, 1).unwrap();
+            assert!(ftl.find(29_999).is_some() && ftl.find(30_000).is_none());
+            check(&ftl);
+            overwrite(&mut ftl, 20_000);
+            check(&ftl);
+        }
+        let moved =
+            |shape| overwrite(&mut Ftl::new(shape, Condition::Random, 1).unwrap(), 20_000).1;
+        assert!(moved(half) * 3 < moved(SHAPE), "{} of {}", moved(half), moved(SHAPE));
     }
 
     #[test]

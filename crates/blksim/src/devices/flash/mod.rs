@@ -1,12 +1,14 @@
 //! `flash`: a solid-state drive. Channels, dies, a write buffer, an SLC cache,
 //! a page-mapped translation layer with garbage collection.
 //!
+//! * A controller with a bounded number of slots fetches commands in turn from its submission
+//!   queues ([`front_end`]).
 //! * A read waits for its die, then crosses channel and link. It suspends a program or an erase on
-//!   the die.
+//!   the die, or waits for its end (`hold`).
 //! * A write is acknowledged once it is in the buffer. Full program units go to the dies in turn;
-//!   when the buffer is full, writes wait for programs.
-//! * Garbage collection runs in step with the writes that cause it and takes the dies' time for
-//!   reading, programming and erasing.
+//!   when the buffer is full, writes wait for programs and keep their slots.
+//! * Garbage collection runs in step with the writes that cause it, or in bursts on some of the
+//!   dies ([`collector`]), and takes the dies' time for reading, programming and erasing.
 //! * A flush empties the buffer, unless the drive has capacitors; on SATA it is not queued and
 //!   holds up everything behind it.
 //!
@@ -16,177 +18,38 @@
 //! the SLC cache empties itself whenever the drive is idle.
 //!
 //! References: `MQSim` and FEMU (structure, cell times); Desnoyers 2014
-//! (steady state of garbage collection).
+//! (steady state of garbage collection); Wu and He, "Reducing SSD Read Latency via NAND Flash
+//! Program and Erase Suspension", FAST 2012 (what reads wait for without it).
 
+mod collector;
 mod dies;
+mod front_end;
 mod ftl;
+mod parameters;
 mod slot_map;
 
 use std::collections::VecDeque;
 
-use dies::{Dies, Work};
+use collector::Collector;
+use dies::{Dies, Hold, Purpose, Work};
+use front_end::FrontEnd;
 use ftl::{Condition, Ftl, Program, Shape};
 pub use ftl::{LEAST_BEYOND, RESERVE};
+pub use parameters::PARAMETERS;
 
 use crate::block::request::Operation;
 use crate::core::branch::{likely, unlikely};
 use crate::core::divisor::Divisor;
 use crate::core::error::ProfileError;
-use crate::core::params::{Param, Unit, Values};
+use crate::core::params::Values;
+use crate::core::rng::Stream;
 use crate::devices::device::{Command, Device, Facts, Outbox, UnitTimes};
 
 pub const SUMMARY: &str =
     "solid-state drive: channels, dies, write buffer, SLC cache, garbage collection";
 
-const MS: u64 = 1_000_000;
 const SLOT_BYTES: u64 = 4096;
 const SLOT_SECTORS: u64 = SLOT_BYTES / 512;
-const CONDITIONS: &[&str] = &["fresh", "sequential", "random"];
-
-pub const PARAMETERS: &[Param] = &[
-    Param::new(
-        "capacity",
-        Unit::Bytes,
-        1_000_204_886_016,
-        (1 << 26, 1 << 43),
-        "size that the host sees",
-    ),
-    Param::new(
-        "spare_permille",
-        Unit::Count,
-        70,
-        (1, 2000),
-        "physical space beyond it, in thousandths",
-    ),
-    Param::new(
-        "queue_depth",
-        Unit::Count,
-        1023,
-        (1, 65_535),
-        "commands that the drive takes at once",
-    ),
-    Param::new(
-        "hw_queues",
-        Unit::Count,
-        8,
-        (1, 1024),
-        "hardware queues, of which a machine uses at most one for each processor",
-    ),
-    Param::new("max_sectors_kb", Unit::Kibibytes, 2048, (4, 32_767), "largest command"),
-    Param::new(
-        "link_read_rate",
-        Unit::BytesPerSecond,
-        3_500_000_000,
-        (1_000_000, 1 << 40),
-        "speed from drive to host",
-    ),
-    Param::new(
-        "link_write_rate",
-        Unit::BytesPerSecond,
-        3_300_000_000,
-        (1_000_000, 1 << 40),
-        "speed from host to drive",
-    ),
-    Param::new(
-        "command",
-        Unit::Nanoseconds,
-        500,
-        (0, MS),
-        "time of the link for each command beside the data",
-    ),
-    Param::new(
-        "interface",
-        Unit::Nanoseconds,
-        14_900,
-        (0, 10 * MS),
-        "delay of a command outside the medium",
-    ),
-    Param::new("channels", Unit::Count, 8, (1, 256), "channels"),
-    Param::new(
-        "channel_rate",
-        Unit::BytesPerSecond,
-        1_200_000_000,
-        (1_000_000, 1 << 40),
-        "speed of a channel",
-    ),
-    Param::new("dies", Unit::Count, 64, (1, 4096), "dies in all"),
-    Param::new("planes", Unit::Count, 2, (1, 16), "planes of a die, read and programmed together"),
-    Param::new("page", Unit::Bytes, 16_384, (4096, 1 << 20), "page of a plane"),
-    Param::new(
-        "erase_block",
-        Unit::Bytes,
-        24 << 20,
-        (1 << 16, 1 << 30),
-        "erase block of a die, all planes",
-    ),
-    Param::new(
-        "read_low",
-        Unit::Nanoseconds,
-        29_800,
-        (1, 100 * MS),
-        "reading a page that needs few levels",
-    ),
-    Param::new("read_middle", Unit::Nanoseconds, 35_800, (1, 100 * MS), "reading a middle page"),
-    Param::new(
-        "read_high",
-        Unit::Nanoseconds,
-        41_800,
-        (1, 100 * MS),
-        "reading a page that needs most levels",
-    ),
-    Param::new(
-        "program",
-        Unit::Nanoseconds,
-        1_230_000,
-        (1, 1000 * MS),
-        "programming a page on all planes",
-    ),
-    Param::new("erase", Unit::Nanoseconds, 3_000_000, (1, 1000 * MS), "erasing a block"),
-    Param::new(
-        "suspend",
-        Unit::Nanoseconds,
-        20_000,
-        (0, 100 * MS),
-        "suspending a program or erase for a read",
-    ),
-    Param::new("buffer", Unit::Bytes, 64 << 20, (1 << 16, 1 << 34), "write buffer"),
-    Param::new(
-        "slc_cache",
-        Unit::Bytes,
-        0,
-        (0, 1 << 42),
-        "data that is first programmed as SLC; 0: none",
-    ),
-    Param::new(
-        "slc_program",
-        Unit::Nanoseconds,
-        300_000,
-        (1, 1000 * MS),
-        "programming a page as SLC",
-    ),
-    Param::new(
-        "slc_fold_rate",
-        Unit::BytesPerSecond,
-        500_000_000,
-        (1, 1 << 40),
-        "speed at which an idle drive empties the SLC cache",
-    ),
-    Param::flag("flush_drains", 1, "a flush empties the buffer; 0: capacitors protect it"),
-    Param::flag("flush_exclusive", 0, "a flush is not queued, as on SATA"),
-    Param::new(
-        "flush",
-        Unit::Nanoseconds,
-        0,
-        (0, 1000 * MS),
-        "time of a flush beside emptying the buffer",
-    ),
-    Param::choice(
-        "condition",
-        CONDITIONS,
-        1,
-        "what was written before: nothing, everything once in order, or at random until steady",
-    ),
-];
 
 /// A bandwidth, with its last answer: most transfers are as long as the one before.
 #[derive(Debug, Clone)]
@@ -222,6 +85,8 @@ struct Draining {
 #[derive(Debug, Clone)]
 pub struct Flash {
     facts: Facts,
+    front_end: FrontEnd,
+    collector: Collector,
     ftl: Ftl,
     dies: Dies,
     unit_slots: u64,
@@ -303,12 +168,21 @@ impl Flash {
             unit: unit_bytes / SLOT_BYTES,
             dies,
             spare_permille: get("spare_permille"),
+            filled: logical * get("fill") / 100,
         };
         let condition = match values.word("condition") {
+            _ if shape.filled == 0 => Condition::Fresh,
             "fresh" => Condition::Fresh,
             "random" => Condition::Random,
             _ => Condition::Sequential,
         };
+        let hold = match values.word("hold") {
+            "program" => Hold::Programs,
+            "all" => Hold::All,
+            _ => Hold::Nothing,
+        };
+        let burst_slots = get("collection_burst") / SLOT_BYTES;
+        let since_burst = Stream::named(seed, "device/flash/collection").below(burst_slots.max(1));
         let ftl = Ftl::new(shape, condition, seed).map_err(|message| fail("capacity", message))?;
         Ok(Self {
             facts: Facts {
@@ -322,8 +196,10 @@ impl Flash {
                 discards: true,
                 max_hw_sectors_kb: get("max_sectors_kb") as u32,
             },
+            front_end: FrontEnd::new(get("slots") as u32, get("arbitration_burst") as u32),
+            collector: Collector::new(burst_slots, get("collection_dies") as usize, since_burst),
             ftl,
-            dies: Dies::new(dies as usize, get("suspend")),
+            dies: Dies::new(dies as usize, get("suspend"), hold),
             unit_slots: shape.unit,
             unit_bytes,
             by_channels: Divisor::new(channels)
@@ -374,6 +250,17 @@ impl Flash {
     fn note_busy(&mut self, from_ns: u64, until_ns: u64) {
         self.busy_ns += until_ns.saturating_sub(from_ns.max(self.busy_until_ns));
         self.busy_until_ns = self.busy_until_ns.max(until_ns);
+    }
+
+    /// A command enters the controller.
+    #[inline(always)]
+    fn begin(&mut self, command: Command, outbox: &mut Outbox) {
+        if unlikely(self.barrier) {
+            self.held.push_back(command);
+        } else {
+            self.outstanding += 1;
+            self.accept(command, outbox);
+        }
     }
 
     #[inline(always)]
@@ -491,38 +378,68 @@ impl Flash {
         }
     }
 
-    /// Sends the collected slots to the dies, with the garbage collection that they cause.
+    /// Sends the collected slots to the dies, with the garbage collection that is due.
     fn program(&mut self, outbox: &mut Outbox) {
         let now_ns = outbox.now_ns();
         self.fold(now_ns);
         let collected = std::mem::take(&mut self.collecting);
         let mut programs = std::mem::take(&mut self.programs);
         self.ftl.write(&collected, &mut programs);
+        let due_slots = self.collector.note_host_slots(self.unit_slots);
+        if due_slots > 0 {
+            while let Some((die, work)) = self.collector.hurry() {
+                self.give_to_die(die, work, outbox);
+            }
+            self.ftl.collect(due_slots, &mut programs);
+        }
         for program in programs.drain(..) {
-            let host = program.moved_slots == 0;
-            let slots = if host { collected.len() as u64 } else { 0 };
-            let program_ns = if host && self.slc_used + slots <= self.slc_slots {
+            if program.moved_slots > 0 {
+                self.move_data(program, outbox);
+                continue;
+            }
+            let slots = collected.len() as u64;
+            let duration_ns = if self.slc_used + slots <= self.slc_slots {
                 self.slc_used += slots;
                 self.slc_program_ns
             } else {
                 self.program_ns
             };
-            let moving_ns = program.moved_slots * self.read_ns[1];
-            let (_, channel) = self.by_channels.divide(program.die);
-            let transfer_ns = self.channel.transfer_ns(self.unit_bytes);
-            Self::charge(&mut self.channel_free_ns[channel as usize], now_ns, 0, transfer_ns);
-            let work = Work { duration_ns: moving_ns + program_ns, slots };
-            let busy_ns = self.dies.add(program.die as usize, work, outbox);
-            self.note_busy(now_ns, busy_ns);
+            let work = Work { duration_ns, slots, purpose: Purpose::Host };
+            self.give_to_die(program.die, work, outbox);
         }
+        let erase = Work { duration_ns: self.erase_ns, slots: 0, purpose: Purpose::Erase };
         for _ in 0..self.ftl.take_erased() {
             for die in 0..self.dies.count() {
-                self.dies.add(die, Work { duration_ns: self.erase_ns, slots: 0 }, outbox);
+                self.dies.add(die, erase, outbox);
             }
         }
         self.programs = programs;
         self.collecting = collected;
         self.collecting.clear();
+    }
+
+    /// A program of moved data, now or when it is the turn of its die.
+    fn move_data(&mut self, program: Program, outbox: &mut Outbox) {
+        let duration_ns = program.moved_slots * self.read_ns[1] + self.program_ns;
+        let work = Work { duration_ns, slots: 0, purpose: Purpose::Move };
+        let now = if self.collector.is_bounded() {
+            self.collector.add(program.die, work)
+        } else {
+            Some((program.die, work))
+        };
+        if let Some((die, work)) = now {
+            self.give_to_die(die, work, outbox);
+        }
+    }
+
+    /// A program crosses the channel and goes to its die.
+    fn give_to_die(&mut self, die: u32, work: Work, outbox: &mut Outbox) {
+        let now_ns = outbox.now_ns();
+        let (_, channel) = self.by_channels.divide(die);
+        let transfer_ns = self.channel.transfer_ns(self.unit_bytes);
+        Self::charge(&mut self.channel_free_ns[channel as usize], now_ns, 0, transfer_ns);
+        let busy_ns = self.dies.add(die as usize, work, outbox);
+        self.note_busy(now_ns, busy_ns);
     }
 
     /// An idle drive has moved data out of its SLC cache.
@@ -605,11 +522,8 @@ impl Device for Flash {
 
     #[inline]
     fn submit(&mut self, command: Command, outbox: &mut Outbox) {
-        if unlikely(self.barrier) {
-            self.held.push_back(command);
-        } else {
-            self.outstanding += 1;
-            self.accept(command, outbox);
+        if !self.front_end.is_bounded() || self.front_end.admit(command) {
+            self.begin(command, outbox);
         }
     }
 
@@ -619,11 +533,23 @@ impl Device for Flash {
         if unlikely(self.barrier) {
             self.completed_at_barrier(id, outbox);
         }
+        if self.front_end.is_bounded() {
+            if let Some(next) = self.front_end.complete() {
+                self.begin(next, outbox);
+            }
+        }
     }
 
     /// A die may have finished a program.
     fn wake(&mut self, number: u32, outbox: &mut Outbox) {
-        let slots = self.dies.wake(number as usize, outbox);
+        let Some(Work { slots, purpose, .. }) = self.dies.wake(number as usize, outbox) else {
+            return;
+        };
+        if purpose == Purpose::Move && self.collector.is_bounded() {
+            if let Some((die, work)) = self.collector.done() {
+                self.give_to_die(die, work, outbox);
+            }
+        }
         if slots == 0 {
             return;
         }

@@ -18,8 +18,17 @@ use blksim::workload::parse;
 /// The schedulers that promise to keep the device busy while there is work.
 pub const SCHEDULERS: [&str; 6] =
     ["none", "noop", "deadline", "mq-deadline", "kyber", "kyber-4.12"];
-pub const PROFILES: [&str; 8] =
-    ["emmc", "hdd-7200", "nvme-tlc", "optane", "sas-15k", "sd-card", "ssd-sata", "virtio-network"];
+pub const PROFILES: [&str; 9] = [
+    "emmc",
+    "hdd-7200",
+    "nvme-tlc",
+    "optane",
+    "samsung-980-pro",
+    "sas-15k",
+    "sd-card",
+    "ssd-sata",
+    "virtio-network",
+];
 
 /// A device: `fixed`, `loop`, `ramdisk`, `virtual`, or the name of a shipped profile.
 pub fn profile(name: &str) -> Profile {

@@ -1,0 +1,53 @@
+"""A reader beside writers on eight drives, which the simulator is to predict (benches/drives)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DRIVES = Path(__file__).parents[2] / "benches" / "drives"
+
+
+@pytest.fixture(name="cells")
+def cells_of_bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    spec = spec_from_file_location("drive_cells", DRIVES / "cells.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_schedulers_that_keep_the_drives_queue_short_spare_a_reader(cells: Any) -> None:
+    chosen = {name: cells.Cell("11-d", 32, name) for name in ("none", "mq-deadline", "kyber")}
+    found = cells.simulated(list(chosen.values()), part=0.5)
+    mean_us = {name: found[cell].mean_us for name, cell in chosen.items()}
+    assert min(mean_us["none"], mean_us["mq-deadline"]) > 4 * mean_us["kyber"], mean_us
+
+
+def test_published_rows_become_cells(cells: Any, tmp_path: Path) -> None:
+    file = tmp_path / "cells.csv"
+    file.write_text(
+        "experiment,cell,iops,clat_mean_ns,p99\n"
+        "fig-11-d-lapp,l_dev_1_sche_mq-deadline_num_t_2,900,1105000,12517000\n"
+        "fig-11-d-lapp,t_dev_1_sche_mq-deadline_num_t_2_index_1,100,1,1\n"
+        "fig-11-d-lapp,t_dev_1_sche_mq-deadline_num_t_2_index_2,300,1,1\n"
+        "table-2,l_dev_1_sche_none_num_t_2,1,1,1\n"
+    )
+    expected = cells.Figures(mean_us=1105.0, p99_us=12517.0, batch_iops=200.0)
+    assert cells.measured(file) == {cells.Cell("11-d", 2, "mq-deadline"): expected}
+
+
+def test_the_bench_says_that_its_data_are_missing() -> None:
+    environment = {name: text for name, text in os.environ.items() if name != "BLKLAB_DRIVE_DATA"}
+    ended = subprocess.run(
+        [sys.executable, DRIVES / "measure.py"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert "--data or BLKLAB_DRIVE_DATA" in ended.stderr
