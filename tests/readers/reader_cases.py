@@ -11,8 +11,9 @@ FILES = Path(__file__).parent / "files"
 
 OF_READER: dict[str, tuple[str, ...]] = {
     "hdparm": ("hdparm.log",),
-    "fio-json": ("fio.json", "fio-plus.json", "fio-mixed.txt"),
+    "fio-json": ("fio.json", "fio-plus.json", "fio-mixed.txt", "fio-clients.json"),
     "fio-terse": ("fio-terse2.txt", "fio-terse3.txt", "fio-terse4.txt", "fio-terse5.txt"),
+    "fio-normal": ("fio-normal3.txt", "fio-normal2.txt", "fio-clients.txt"),
     "iozone": (
         "iozone-subset.txt",
         "iozone-R.txt",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blklab.errors import DesignError, FormatError
+from blklab.quantities.formatting import join_names
 from blklab.reanalysis.design import FILE, GIVEN_ORDER, LABEL, RUN, DataDesign, DesignRequest, infer_design
 from blklab.reanalysis.findings import StratumFindings, analyse_stratum
 from blklab.reanalysis.readers import load_source, read_source
@@ -100,9 +101,16 @@ def analyse_files(request: AnalysisRequest) -> FileAnalysis:
     if not result.sections:
         where = "; ".join(f"{name} {' or '.join(values)}" for name, values in request.design.where.items())
         first = "; ".join(f"{one.location}: {one.message}" for one in result.problems[:3])
+        named = result.files[0].name if len(result.files) == 1 else f"{len(result.files)} files"
+        readers = join_names(list(dict.fromkeys(one.reader for one in result.files)))
+        what = f"({first})" if first else f"(read as {readers})"
         raise FormatError(
-            "no value could be used" + (f" ({first})" if first else ""),
-            hint=f"no value matches --where {where}" if where and not first else None,
+            f"{named}: no value could be used {what}",
+            hint=f"no value matches --where {where}"
+            if where and not first
+            else "without --reader the format is recognised"
+            if request.reader
+            else None,
         )
     return result
 

@@ -101,7 +101,9 @@ def infer_design(
     for name in varying:
         if name in taken or name in conditions or name not in roles:
             continue
-        if roles[name] == "condition":
+        if roles[name] == "condition" or (
+            roles[name] == "setting" and not _determined(measurements, name, conditions)
+        ):
             conditions.append(name)
         elif roles[name] == "block" and not request.block and factor is not None:
             block = (name,)
