@@ -28,6 +28,8 @@ OF_READER: dict[str, tuple[str, ...]] = {
     "dd": ("dd-c.log", "dd-ru.log", "dd-zh.log", "dd-progress.log", "dd-older.log"),
     "iotop": ("iotop-python.log", "iotop-c.log"),
     "bonnie": ("bonnie-1.03.csv", "bonnie-1.97.csv", "bonnie-2.00.csv"),
+    "sysbench": ("sysbench.txt",),
+    "ioping": ("ioping.txt",),
     "phoronix": ("phoronix.xml",),
     "csv": ("table.csv", "table-semicolon.csv"),
 }

@@ -198,3 +198,36 @@ def test_normal_output_agrees_with_the_json_of_the_same_run(tmp_path: Path) -> N
         (same,) = _values(exact, one.metric, job=one.factors["job"], direction=one.factors["direction"])
         # Percentiles in µs are rounded down to whole numbers, and rates to four digits.
         assert one.value == pytest.approx(same, rel=2e-3, abs=1.0), one
+
+
+def test_sysbench_rates_and_latencies() -> None:
+    reading = reading_of("sysbench.txt")
+    assert _values(reading, "reads", test="random r/w", threads="2", block="16KiB") == [13404.96]
+    assert _values(reading, "written") == [139.64]
+    assert _values(reading, "latency p95") == [0.01]
+    assert {one.unit for one in reading.measurements} == {"IO/s", "MiB/s", "ms"}
+    cut = read_text(source_of("sysbench.txt").text.partition("Threads fairness")[0])
+    assert "does not end" in cut.problems[0].message
+    older = read_text(
+        "sysbench 0.4.12:  multi-threaded system evaluation benchmark\n\nNumber of threads: 16\n"
+        "Doing random read test\nOperations performed:  100 Read, 0 Write, 0 Other = 100 Total\n"
+        "Read 1.5625Mb  Written 0b  Total transferred 1.5625Mb  (1.5Mb/sec)\n  100.00 Requests/sec executed\n"
+        "         approx.  95 percentile:               5.60ms\n"
+        "    execution time (avg/stddev):   0.9932/0.00\n"
+    )
+    assert _values(older, "requests", threads="16") == [100]
+    assert _values(older, "transferred") == [1.5]
+    assert _values(older, "latency p95") == [5.6]
+
+
+def test_ioping_statistics() -> None:
+    reading = reading_of("ioping.txt")
+    assert _values(reading, "IOPS") == [366, 3550]
+    assert _values(reading, "mean latency", direction="read", target=".") == [2730, 281.5]
+    assert _values(reading, "throughput") == [1.43, 13.9]
+    older = read_text(
+        "--- . (simfs /dev/simfs) ioping statistics ---\n"
+        "10 requests completed in 9009.6 ms, 2626 iops, 10.3 mb/s\nmin/avg/max/mdev = 0.1/0.4/0.7/0.2 ms\n"
+    )
+    assert _values(older, "maximum latency") == [pytest.approx(700)]
+    assert _values(older, "throughput") == [pytest.approx(10.3)]

@@ -124,9 +124,10 @@ def command(
 ) -> int:
     """Analyse results in files and folders: means, all pairs, drift and the smallest detectable differences.
 
-    Reads logs and tables of hdparm, fio, iozone, tiotest, tiobench, dd, iotop, bonnie++, the Phoronix Test
-    Suite, and plain tables. The factor and the runs follow from the data, or blklab asks for them; it
-    prints them and never guesses. Exits with 7 if a value that should be there could not be used.
+    Reads logs and tables of hdparm, fio, iozone, tiotest, tiobench, dd, iotop, bonnie++, sysbench, ioping,
+    the Phoronix Test Suite, and plain tables. The factor and the runs follow from the data, or blklab asks
+    for them; it prints them and never guesses. Exits with 7 if a value that should be there
+    could not be used.
     """
     design = DesignRequest(
         factor=factor,

@@ -27,6 +27,8 @@ _MODULES = (
     "dd",
     "iotop",
     "bonnie",
+    "sysbench",
+    "ioping",
     "phoronix",
     "csv_table",
 )
