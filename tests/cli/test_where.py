@@ -209,3 +209,60 @@ def test_no_priorities_of_other_programs_traces(trace: Path) -> None:
     document = where_document("x", analyse_waits(trace))
     assert document.priorities == []
     assert "Priorities and weights" not in where_html(document)
+
+
+def test_a_trace_of_issues_and_completions_has_an_unknown_queue(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "issues.txt"
+    path.write_text(
+        "  8,0    1        1     0.000000000   100  D   R 2048 + 8 [app]\n"
+        "  8,0    1        2     0.000100000   101  D   N 0 [udev]\n"
+        "  8,0    1        3     0.000300000     0  C   R 2048 + 8 [0]\n"
+    )
+    assert run(["where", str(path)]) == ExitCode.OK
+    printed = capsys.readouterr().out
+    assert "1 I/Os" in printed
+    assert "the time in the queue is unknown" in printed
+    row = next(line for line in printed.splitlines() if line.startswith("app[100]"))
+    assert row.split() == ["app[100]", "1", "unknown", "unknown", "unknown", *["300", "µs"] * 5]
+    waits = analyse_waits(path)
+    assert (waits.queues_known, waits.devices[0].in_queue) == (False, None)
+    assert waits.tally.unmatched == 0
+
+
+def test_completions_alone_are_a_trace_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "completions.txt"
+    path.write_text("  8,0    1        2     0.000300000     0  C   R 2048 + 8 [0]\n")
+    assert run(["where", str(path)]) == ExitCode.PARTIAL
+    printed = capsys.readouterr().out
+    assert "none of its 1 completions has an I/O" in printed
+    assert "has no completions" not in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("alibaba", "1,R,4096,4096,1577808000000000\n1,W,8192,4096,1577808000000500\n"),
+        ("msr", "128166372003061629,hm,1,Read,383496192,32768,50000\n"),
+    ],
+)
+def test_what_a_trace_lacks_is_never_0(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"{name}.csv"
+    path.write_text(text)
+    assert run(["where", str(path)]) == ExitCode.OK
+    printed = capsys.readouterr().out
+    assert "-0.0" not in printed
+    assert " 0 ns" not in printed
+    assert "in the device 0" not in printed
+    (device,) = analyse_waits(path).devices
+    assert device.in_device is None
+    assert (device.busy_ns is None) == (name == "alibaba")
+    page = tmp_path / "page.html"
+    assert run(["where", str(path), "--html", str(page)]) == ExitCode.OK
+    if name == "msr":
+        row = next(line for line in printed.splitlines() if line.startswith("unknown"))
+        assert row.split() == ["unknown", "1", *["unknown"] * 5, *["5.00", "ms"] * 3]
+        assert "some under way" in printed

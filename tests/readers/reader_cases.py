@@ -11,8 +11,9 @@ FILES = Path(__file__).parent / "files"
 
 OF_READER: dict[str, tuple[str, ...]] = {
     "hdparm": ("hdparm.log",),
-    "fio-json": ("fio.json", "fio-plus.json", "fio-mixed.txt"),
+    "fio-json": ("fio.json", "fio-plus.json", "fio-mixed.txt", "fio-clients.json"),
     "fio-terse": ("fio-terse2.txt", "fio-terse3.txt", "fio-terse4.txt", "fio-terse5.txt"),
+    "fio-normal": ("fio-normal3.txt", "fio-normal2.txt", "fio-clients.txt"),
     "iozone": (
         "iozone-subset.txt",
         "iozone-R.txt",
@@ -27,6 +28,8 @@ OF_READER: dict[str, tuple[str, ...]] = {
     "dd": ("dd-c.log", "dd-ru.log", "dd-zh.log", "dd-progress.log", "dd-older.log"),
     "iotop": ("iotop-python.log", "iotop-c.log"),
     "bonnie": ("bonnie-1.03.csv", "bonnie-1.97.csv", "bonnie-2.00.csv"),
+    "sysbench": ("sysbench.txt",),
+    "ioping": ("ioping.txt",),
     "phoronix": ("phoronix.xml",),
     "csv": ("table.csv", "table-semicolon.csv"),
 }

@@ -69,6 +69,25 @@ def test_hdparm_says_what_is_cut_off_or_does_not_add_up() -> None:
     assert "log:5" in reading.notes[0]
 
 
+def test_hdparm_settings_at_the_end_of_a_log_are_no_run_that_is_cut_off() -> None:
+    timed = "/dev/sdx:\n Timing buffered disk reads: 300 MB in  3.00 seconds = 100.00 MB/sec\n\n"
+    reading = read_text(f"{timed}/dev/sdx:\n readahead     = 256 (on)\n")
+    assert not reading.problems
+    assert reading.skipped_lines == [5]
+    assert "no value follows" in read_text(f"{timed}/dev/sdx:\n").problems[0].message
+
+
+def test_results_of_a_second_tool_are_named() -> None:
+    both = source_of("hdparm.log").text + source_of("dd-c.log").text
+    reading = read_text(both)
+    assert len(reading.measurements) == len(reading_of("hdparm.log").measurements)
+    (problem,) = reading.problems
+    assert "--reader dd" in problem.message
+    forced = read_source(Source("log", both), ReaderOptions(), "dd")[1]
+    assert len(forced.measurements) == len(reading_of("dd-c.log").measurements)
+    assert not forced.problems
+
+
 @pytest.mark.parametrize("name", ["fio.json", "fio-plus.json", "fio-mixed.txt"])
 def test_fio_json_gives_each_job_and_direction(name: str) -> None:
     reading = reading_of(name)
@@ -176,6 +195,25 @@ def test_a_damaged_worksheet_gives_text_or_is_refused(place: int) -> None:
     with contextlib.suppress(FormatError):
         source, _ = decoded("out.xls", whole[:place] + b"\xff\xff\xff\xff" + whole[place + 4 :])
         assert "iozone" in source.text or place < 300
+
+
+def test_iozone_tables_of_older_versions() -> None:
+    text = (
+        "\tOutput is in Kbytes/sec\n"
+        "                                                            random  random\n"
+        "              KB  reclen   write rewrite    read    reread    read   write\n"
+        "           65536      64  101000  102000  201000   202000  150000   99000\n"
+        "\niozone test complete.\n"
+    )
+    reading = read_text(text)
+    assert [one.value for one in reading.measurements] == [101000, 102000, 201000, 202000, 150000, 99000]
+    assert _values(reading, "random write", file_kB="65536", record_kB="64") == [99000]
+    assert not reading.problems
+    late = read_text(
+        text.replace("  201000   202000  150000   99000", "                                       88000")
+    )
+    assert _values(late, "bkwd read") == [], "a value that ends in no column is not guessed"
+    assert "columns cannot be determined" in late.problems[0].message
 
 
 def test_iozone_row_with_blanks_that_were_lost_is_not_guessed() -> None:

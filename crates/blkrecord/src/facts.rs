@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// An entry of [`Facts::missing`]: a trace in which I/Os begin with their issue.
+pub const NO_QUEUEING: &str = "queueing: I/Os begin when they are issued";
+
 /// Known before the first I/O.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

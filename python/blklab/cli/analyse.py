@@ -10,6 +10,7 @@ from blklab.cli.output import console_out, print_error, write_text
 from blklab.errors import DesignError, ExitCode, UsageError
 from blklab.reanalysis.analysis import AnalysisRequest, analyse_files
 from blklab.reanalysis.design import ComparisonScale, DesignRequest
+from blklab.reanalysis.file_names import NamesPattern
 from blklab.reanalysis.readers import READERS
 from blklab.reanalysis.readers.protocol import ReaderOptions
 from blklab.reanalysis.report.document import analyse_document
@@ -20,7 +21,7 @@ _EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" fo
 
 
 @click.command(name="analyse", epilog=_EPILOG)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...")
 @click.option("--reader", metavar="NAME", help="Read the files as this format instead of detecting it.")
 @click.option("--factor", metavar="NAME", help="Factor that was compared; `none` if there is none.")
 @click.option(
@@ -59,6 +60,11 @@ _EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" fo
     multiple=True,
     metavar="FILE=NAME",
     help="Level that a file's figures belong to. Repeatable.",
+)
+@click.option(
+    "--names",
+    metavar="PATTERN",
+    help="Factors in the files' paths, such as 'rep_{run}/qd_{depth}_sche_{scheduler}.txt'.",
 )
 @click.option("--value", "values", multiple=True, metavar="COLUMN", help="Column of figures in a table.")
 @click.option("--unit", metavar="UNIT", help="Unit of a table's figures, such as MB/s.")
@@ -103,6 +109,7 @@ def command(
     where: tuple[str, ...],
     metrics: tuple[str, ...],
     labels: tuple[str, ...],
+    names: str | None,
     values: tuple[str, ...],
     unit: str | None,
     better: str | None,
@@ -115,11 +122,12 @@ def command(
     html_file: str | None,
     json_file: str | None,
 ) -> int:
-    """Analyse the results in FILE...: means, all pairs, drift and the smallest detectable differences.
+    """Analyse results in files and folders: means, all pairs, drift and the smallest detectable differences.
 
-    Reads logs and tables of hdparm, fio, iozone, tiotest, tiobench, dd, iotop, bonnie++, the Phoronix Test
-    Suite, and plain tables. The factor and the runs follow from the data, or blklab asks for them; it
-    prints them and never guesses. Exits with 7 if a value that should be there could not be used.
+    Reads logs and tables of hdparm, fio, iozone, tiotest, tiobench, dd, iotop, bonnie++, sysbench, ioping,
+    the Phoronix Test Suite, and plain tables. The factor and the runs follow from the data, or blklab asks
+    for them; it prints them and never guesses. Exits with 7 if a value that should be there
+    could not be used.
     """
     design = DesignRequest(
         factor=factor,
@@ -147,6 +155,7 @@ def command(
             options=options,
             reader=reader,
             labels=_labels(labels, files),
+            names=_names(names, labels),
             metrics=metrics,
             confidence=confidence,
             margin=margin,
@@ -192,6 +201,14 @@ def _labels(texts: tuple[str, ...], files: tuple[str, ...]) -> dict[str, str]:
         if labels.setdefault(file, label) != label:
             raise DesignError(f"--label names {file} twice")
     return labels
+
+
+def _names(text: str | None, labels: tuple[str, ...]) -> NamesPattern | None:
+    if text is None:
+        return None
+    if labels:
+        raise UsageError("--names and --label both say which level a file is of", hint="give one of them")
+    return NamesPattern.parse(text)
 
 
 def _scale(text: str | None) -> ComparisonScale | None:

@@ -38,7 +38,8 @@ def command(
     """Show where the I/Os of RECORD waited: in the queue or in the device, and who held the device meanwhile.
 
     RECORD is a file of `blklab record`, or another program's trace: blktrace, blkparse, fio's I/O log, MSR
-    Cambridge, SYSTOR '17, Alibaba, blkreplay.
+    Cambridge, SYSTOR '17, Alibaba, Tencent, CloudPhysics, Thesios, SPC, blkreplay, biosnoop, iosnoop,
+    perf script.
     """
     require_writable(json_file, html_file)
     waits = analyse_waits(record, format_name)
@@ -51,4 +52,5 @@ def command(
         write_text(html_file, where_html(document))
     if json_file != "-" and html_file != "-":
         render_where(document, console_out(), most_tasks=most_tasks)
-    return ExitCode.PARTIAL if waits.warnings or waits.tally.lost else ExitCode.OK
+    unread = waits.tally.unmatched and not waits.tally.ios
+    return ExitCode.PARTIAL if waits.warnings or waits.tally.lost or unread else ExitCode.OK

@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blklab.errors import DesignError, FormatError
+from blklab.quantities.formatting import join_names
 from blklab.reanalysis.design import FILE, GIVEN_ORDER, LABEL, RUN, DataDesign, DesignRequest, infer_design
+from blklab.reanalysis.file_names import (
+    NamesPattern,
+    factors_of_paths,
+    files_below,
+    is_nameless,
+    proposed_pattern,
+)
 from blklab.reanalysis.findings import StratumFindings, analyse_stratum
 from blklab.reanalysis.readers import load_source, read_source
 from blklab.reanalysis.readers.protocol import Measurement, Problem, ReaderOptions, Reading, Role, Source
@@ -61,10 +69,13 @@ class AnalysisRequest:
     """A request to analyse some files."""
 
     paths: Sequence[str]
+    """Files, and folders whose files are read as far as they are in a known format."""
     design: DesignRequest = field(default_factory=DesignRequest)
     options: ReaderOptions = field(default_factory=ReaderOptions)
     reader: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    names: NamesPattern | None = None
+    """Factors in the files' paths."""
     metrics: tuple[str, ...] = ()
     confidence: float = 0.95
     margin: float = 0.02
@@ -89,52 +100,73 @@ def analyse_files(request: AnalysisRequest) -> FileAnalysis:
         UnknownNameError: for an unknown reader.
     """
     result = FileAnalysis(request.confidence, request.margin)
-    sources = _sources(request, result)
-    kinds = _kinds(request, sources, result)
+    read = _read_files(request, result)
+    pattern = request.names or _pattern_of_names(request, [name for name, _, _ in read], result)
+    kinds = _kinds(request, read, pattern)
     if kinds:
         _check_names(request, kinds)
     for (reader, _), kind in kinds.items():
         chosen = _selected(kind.measurements, request)
         if chosen:
-            _examine_kind(reader, chosen, kind, request, result)
+            try:
+                _examine_kind(reader, chosen, kind, request, result)
+            except DesignError as error:
+                names = [name for name, _, _ in read]
+                if proposal := None if pattern else _proposal(request, names):
+                    raise _with_proposal(error, proposal, names) from error
+                raise
+    _check_file_factor(request, result, [name for name, _, _ in read])
     if not result.sections:
         where = "; ".join(f"{name} {' or '.join(values)}" for name, values in request.design.where.items())
         first = "; ".join(f"{one.location}: {one.message}" for one in result.problems[:3])
+        named = result.files[0].name if len(result.files) == 1 else f"{len(result.files)} files"
+        readers = join_names(list(dict.fromkeys(one.reader for one in result.files)))
+        what = f"({first})" if first else f"(read as {readers})"
         raise FormatError(
-            "no value could be used" + (f" ({first})" if first else ""),
-            hint=f"no value matches --where {where}" if where and not first else None,
+            f"{named}: no value could be used {what}",
+            hint=f"no value matches --where {where}"
+            if where and not first
+            else "without --reader the format is recognised"
+            if request.reader
+            else None,
         )
     return result
 
 
-def _sources(request: AnalysisRequest, result: FileAnalysis) -> list[Source]:
-    """The files' texts; a file with the content of an earlier one is left out and reported."""
-    sources: list[Source] = []
+_Read = tuple[str, str, Reading]
+"""A file's name, its reader's name and its values."""
+
+
+def _read_files(request: AnalysisRequest, result: FileAnalysis) -> list[_Read]:
+    """The values of all files; a file with the content of an earlier one is left out and reported."""
+    files, found = files_below(request.paths)
+    _check_labels(request, files)
+    if request.names is not None:
+        _, unfit = factors_of_paths(request.names, files, found)
+        files = [path for path in files if path not in set(unfit)]
+        if unfit:
+            result.notes.append(_left_out(unfit, "do not fit --names", "does not fit --names"))
+    read: list[_Read] = []
     seen: dict[str, str] = {}
-    for path in request.paths:
-        source, notes = load_source(path)
-        digest = hashlib.sha256(source.text.strip().encode()).hexdigest()
-        if digest in seen:
-            result.problems.append(
-                Problem(source.at(None), f"has the same content as {seen[digest]}; its values count once")
-            )
+    unknown = []
+    for path in files:
+        try:
+            source, notes = load_source(path)
+            digest = hashlib.sha256(source.text.strip().encode()).hexdigest()
+            if digest in seen:
+                result.problems.append(
+                    Problem(source.at(None), f"has the same content as {seen[digest]}; its values count once")
+                )
+                continue
+            reader, reading = read_source(source, request.options, request.reader)
+        except FormatError:
+            if path not in found:
+                raise
+            unknown.append(path)
             continue
         seen[digest] = path
-        sources.append(source)
-        result.notes += notes
-    return sources
-
-
-def _kinds(
-    request: AnalysisRequest, sources: Sequence[Source], result: FileAnalysis
-) -> dict[tuple[str, str], _Kind]:
-    _check_labels(request, sources)
-    kinds: dict[tuple[str, str], _Kind] = {}
-    for source in sources:
-        reader, reading = read_source(source, request.options, request.reader)
         result.problems += reading.problems
-        result.notes += reading.notes
-        result.notes += _unended(source, reading)
+        result.notes += [*notes, *reading.notes, *_unended(source, reading)]
         result.files.append(
             FileSummary(
                 name=source.name,
@@ -144,10 +176,75 @@ def _kinds(
                 skipped_lines=tuple(reading.skipped_lines),
             )
         )
-        extra = {LABEL: request.labels[source.name]} if request.labels else {}
-        if len(sources) > 1 and not request.labels:
-            extra = {FILE: source.name}
-        _add(kinds, reader.NAME, reading, extra)
+        read.append((source.name, reader.NAME, reading))
+    if unknown:
+        result.notes.append(_left_out(unknown, "are in no known format", "is in no known format"))
+    return read
+
+
+def _left_out(paths: Sequence[str], several: str, one: str) -> str:
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{paths[0]}{more}: {several if more else one}; left out"
+
+
+def _check_file_factor(request: AnalysisRequest, result: FileAnalysis, names: Sequence[str]) -> None:
+    """Files are not taken for levels where their names tell several factors apart."""
+    if not any(section.design.factor == FILE for section in result.sections):
+        return
+    if proposal := _proposal(request, names):
+        error = DesignError(
+            f"the names of the {len(names)} files tell several factors apart: {join_names(proposal.fields)}",
+            hint="--factor file compares the files all the same",
+        )
+        raise _with_proposal(error, proposal, names)
+
+
+def _pattern_of_names(
+    request: AnalysisRequest, names: Sequence[str], result: FileAnalysis
+) -> NamesPattern | None:
+    """The pattern that the names of all files follow, if it names several factors."""
+    pattern = _proposal(request, names)
+    if pattern is None or any(is_nameless(name) for name in pattern.fields):
+        return None
+    if any(pattern.factors(name) is None for name in names):
+        return None
+    result.notes.append(f"factors in the files' names: --names {pattern.text!r} (another pattern changes it)")
+    return pattern
+
+
+def _proposal(request: AnalysisRequest, names: Sequence[str]) -> NamesPattern | None:
+    """A pattern that most names follow, if words in them name several of its factors."""
+    if request.names or request.labels or FILE in request.design.named:
+        return None
+    pattern = proposed_pattern(names)
+    named = 0 if pattern is None else sum(not is_nameless(name) for name in pattern.fields)
+    return pattern if named > 1 else None
+
+
+def _with_proposal(error: DesignError, pattern: NamesPattern, names: Sequence[str]) -> DesignError:
+    """The error, with the pattern that the files' names follow in its hint."""
+    hint = f"factors in the files' names: --names {pattern.text!r}"
+    fitting = sum(pattern.factors(name) is not None for name in names)
+    if fitting < len(names):
+        hint += f" fits {fitting} of {len(names)} files"
+    return DesignError(error.message, hint=f"{error.hint}; {hint}" if error.hint else hint)
+
+
+def _kinds(
+    request: AnalysisRequest, read: Sequence[_Read], pattern: NamesPattern | None
+) -> dict[tuple[str, str], _Kind]:
+    kinds: dict[tuple[str, str], _Kind] = {}
+    of_path = {} if pattern is None else factors_of_paths(pattern, [name for name, _, _ in read], set())[0]
+    for name, reader, reading in read:
+        extra: dict[str, str] = {}
+        roles: dict[str, Role] = {}
+        if request.labels:
+            extra, roles = {LABEL: request.labels[name]}, {LABEL: "level"}
+        elif pattern is None and len(read) > 1:
+            extra, roles = {FILE: name}, {FILE: "level"}
+        if pattern is not None:
+            extra, roles = extra | of_path[name], roles | pattern.roles(request.design.factor)
+        _add(kinds, reader, reading, extra, roles)
     return kinds
 
 
@@ -162,7 +259,11 @@ def _unended(source: Source, reading: Reading) -> list[str]:
 
 
 def _add(
-    kinds: dict[tuple[str, str], _Kind], reader: str, reading: Reading, extra: Mapping[str, str]
+    kinds: dict[tuple[str, str], _Kind],
+    reader: str,
+    reading: Reading,
+    extra: Mapping[str, str],
+    roles: Mapping[str, Role],
 ) -> None:
     metrics = set()
     repetitions: dict[tuple[object, ...], int] = {}
@@ -178,16 +279,16 @@ def _add(
             # The order between files is unknown, even if a tool writes its own lines in order.
             kind.chronological = reading.chronological and not kind.measurements
             kind.files_chronological &= reading.chronological
-            kind.roles |= dict.fromkeys(extra, "level")
             kind.roles |= dict.fromkeys(counted, "description")
+            kind.roles |= roles
         kind.measurements.append(replace(one, factors={**one.factors, **counted, **extra}))
 
 
-def _check_labels(request: AnalysisRequest, sources: Sequence[Source]) -> None:
+def _check_labels(request: AnalysisRequest, files: Sequence[str]) -> None:
     if not request.labels:
         return
-    names = {source.name for source in sources}
-    if unknown := [name for name in request.labels if name not in request.paths]:
+    names = set(files)
+    if unknown := [name for name in request.labels if name not in names]:
         raise DesignError(f"--label {unknown[0]}: this file is not among the files to analyse")
     if lacking := sorted(names - request.labels.keys()):
         raise DesignError(f"{lacking[0]} has no label", hint="label all files, or none")

@@ -22,6 +22,8 @@ LABEL = "label"
 """Factor that ``--label FILE=NAME`` adds."""
 RUN = "run"
 """Factor that counts repetitions in a file that a tool wrote in chronological order."""
+SCHEDULER_FACTORS = ("scheduler", "ioscheduler")
+"""Factors of schedulers: from a log or a path, and from fio's options."""
 GIVEN_ORDER = "given"
 
 MOST_LEVELS_SHOWN = 6
@@ -106,6 +108,7 @@ def infer_design(
         elif roles[name] == "block" and not request.block and factor is not None:
             block = (name,)
             reasons.append(f"values with the same {name} form a block, because the tool took them at once")
+    conditions += _separate_settings(measurements, varying, roles, request, factor, conditions, reasons)
     reasons += _reasons(factor, conditions, block, request, levels)
     if request.factor is not None and factor is None:
         pooled = [name for name in varying if name not in taken and roles.get(name) == "level"]
@@ -130,6 +133,36 @@ def infer_design(
         raise DesignError("--share needs blocks in which to take shares", hint="name them: --block COLUMN")
     _check_unassigned(measurements, design, varying, roles, request)
     return design
+
+
+def _separate_settings(
+    measurements: Sequence[Measurement],
+    varying: Sequence[str],
+    roles: Mapping[str, Role],
+    request: DesignRequest,
+    factor: str | None,
+    conditions: Sequence[str],
+    reasons: list[str],
+) -> list[str]:
+    """The settings that keep values apart: those that do not follow from factors with a role."""
+    # A file determines everything, but files are put together to be compared under equal settings.
+    given = (request.run, *request.block, *request.average, *request.pool)
+    assigned = [name for name in given if name and name != FILE]
+    separate: list[str] = []
+    for name in varying:
+        if roles.get(name) != "setting" or name in (*assigned, *conditions, factor):
+            continue
+        if _determined(measurements, name, (*conditions, *assigned, *separate)):
+            continue
+        if factor is not None and _determined(measurements, name, (factor, *conditions, *separate)):
+            if request.factor == factor and factor not in (FILE, LABEL, *SCHEDULER_FACTORS):
+                reasons.append(f"{name} goes with {factor}")
+                continue
+            reasons.append(
+                f"{name} differs between levels of {factor}, which are not compared then (--pool {name} does)"
+            )
+        separate.append(name)
+    return separate
 
 
 def levels_of(measurements: Sequence[Measurement]) -> dict[str, list[str]]:
@@ -167,18 +200,52 @@ def _factor(
         name for name in varying if name not in settled and (name not in roles or roles[name] == "level")
     ]
     different = _without_aliases(measurements, candidates)
+    different = _without_cells(measurements, different, varying, roles, reasons)
     if not different:
         reasons.append("no comparison: no factor varies that could have been compared")
         return None
     if len(different) == 1:
         reasons.append(f"compared: {different[0]}, the only factor that varies")
         return different[0]
-    described = "; ".join(f"{name} ({_levels_text(levels[name])})" for name in different)
+    described = "; ".join(
+        f"{name} ({len(levels[name])} files)" if name == FILE else f"{name} ({_levels_text(levels[name])})"
+        for name in different
+    )
     raise DesignError(
         f"several factors vary, and any of them could have been compared: {described}",
         hint="choose one with --factor NAME; settle the others with --by, --block, --run, --pool or "
         "--where NAME=VALUE",
     )
+
+
+def _without_cells(
+    measurements: Sequence[Measurement],
+    candidates: list[str],
+    varying: Sequence[str],
+    roles: Mapping[str, Role],
+    reasons: list[str],
+) -> list[str]:
+    """Candidates without the file, where each file holds one cell of a design that its values describe."""
+    if FILE not in candidates:
+        return candidates
+    others = [name for name in candidates if name != FILE]
+    conditions = [name for name in varying if roles.get(name) == "condition"]
+    settings = [
+        name
+        for name in varying
+        if roles.get(name) == "setting"
+        and not _determined(measurements, name, conditions)
+        and _determined(measurements, name, (FILE, *conditions))
+    ]
+    if not _determined(measurements, FILE, (*others, *conditions, *settings)):
+        return candidates
+    if others and all(_determined(measurements, name, (FILE,)) for name in others):
+        if settings:
+            reasons.append(f"each file is a cell: one {' and one '.join([*others, *settings])}")
+        return others
+    if not others and settings:
+        return _without_aliases(measurements, settings)
+    return candidates
 
 
 def _without_aliases(measurements: Sequence[Measurement], names: Sequence[str]) -> list[str]:

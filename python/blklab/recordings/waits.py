@@ -110,10 +110,12 @@ class DeviceWaits(_Value):
     number: int
     ios: int
     bytes: int
-    busy_ns: int
-    """Time with at least one I/O in the device."""
-    in_queue: Depths
-    in_device: Depths
+    busy_ns: int | None
+    """Time with at least one I/O in the device, or under way if issues are unknown; None if that is too."""
+    in_queue: Depths | None
+    """None if unknown."""
+    in_device: Depths | None
+    """None if unknown."""
 
 
 class OverTime(_Value):
@@ -138,6 +140,8 @@ class Waits(_Value):
     warnings: list[str]
     issues_known: bool
     """Whether queue and device can be told apart."""
+    queues_known: bool
+    """Whether I/Os begin with their queueing; otherwise they begin with their issue."""
     completions_known: bool
     """Whether there are completions, and so latencies."""
     all: TaskWaits

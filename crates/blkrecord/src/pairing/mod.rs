@@ -39,6 +39,8 @@ pub struct Pairing {
     flush_issued: FxHashMap<u32, Moment>,
     /// Devices and sectors of durable writes whose data are complete.
     may_be_flushed: FxHashSet<(u32, u64)>,
+    /// Whether an issue without a queued I/O begins one: the trace has no queueing.
+    begins_with_issues: bool,
     counts: Counts,
 }
 
@@ -55,6 +57,11 @@ pub struct Counts {
 impl Pairing {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// For a trace without queueing: an I/O begins when its request is issued.
+    pub fn beginning_with_issues() -> Self {
+        Self { begins_with_issues: true, ..Self::default() }
     }
 
     pub fn counts(&self) -> Counts {
@@ -75,7 +82,7 @@ impl Pairing {
             Action::BackMerge => self.back_merge(event),
             Action::FrontMerge => self.front_merge(event),
             Action::Insert => self.insert(event),
-            Action::Issue => self.issue(event),
+            Action::Issue => self.issue(event, batch),
             Action::Requeue => self.requeue(event),
             Action::Complete => self.complete(event, batch),
             Action::Split => self.split(event),
@@ -96,6 +103,11 @@ impl Pairing {
         if self.groups.len() >= MOST_OPEN {
             self.finish(batch);
         }
+        self.begin(event, Moment::NEVER);
+    }
+
+    /// Begins an I/O with its queueing, or with its issue where the trace has nothing before it.
+    fn begin(&mut self, event: &Event, issued: Moment) {
         let mut io = Io::new(Moment::at(event.at_ns), event.operation, event.sector, event.bytes);
         io.flags = event.flags;
         if event.bytes == 0 && event.flags.contains(Flags::PREFLUSH) {
@@ -117,6 +129,7 @@ impl Pairing {
         if again.is_some_and(|group| self.groups.first_io(group).split.is_known()) {
             return;
         }
+        io.issued = issued;
         self.groups.add(io);
     }
 
@@ -157,7 +170,7 @@ impl Pairing {
         }
     }
 
-    fn issue(&mut self, event: &Event) {
+    fn issue(&mut self, event: &Event, batch: &mut Batch) {
         let at = Moment::at(event.at_ns);
         if event.operation == Operation::Flush {
             self.flush_issued.insert(event.device, at);
@@ -170,6 +183,11 @@ impl Pairing {
             let group = self.groups.group_mut(index);
             group.issued = at;
             note_priority(group, event);
+        } else if self.begins_with_issues && event.operation != Operation::Passthrough {
+            if self.groups.len() >= MOST_OPEN {
+                self.finish(batch);
+            }
+            self.begin(event, at);
         }
     }
 

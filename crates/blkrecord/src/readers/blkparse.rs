@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use super::fields::{integer, integer32, seconds_as_ns, word};
 use super::native::only;
 use super::text::{Line, LineFormat, TextReader, Trace, facts_of, wrong};
-use super::{Format, RecordReader, Source};
+use super::{Format, HEAD_BYTES, RecordReader, Source};
 use crate::error::RecordError;
 use crate::event::{Action, Event};
-use crate::facts::DeviceFacts;
+use crate::facts::{DeviceFacts, NO_QUEUEING};
 use crate::io::{SECTOR_BYTES, UNKNOWN_PROCESSOR, device_number};
 use crate::pairing::Pairing;
 use crate::rwbs;
@@ -26,9 +26,29 @@ pub const FORMAT: Format = Format {
 const MISSING: [&str; 2] = ["priorities and control groups", "processes of threads"];
 
 fn open(files: Vec<(PathBuf, Source)>) -> Result<Box<dyn RecordReader>, RecordError> {
-    let (path, source) = only(files)?;
-    let format = Blkparse { pairing: Pairing::new() };
-    Ok(TextReader::boxed(&path, source, format, facts_of(FORMAT.name, &MISSING)))
+    let (path, mut source) = only(files)?;
+    let head = source.peek(HEAD_BYTES).map_err(|error| RecordError::system(&path, error))?;
+    let mut facts = facts_of(FORMAT.name, &MISSING);
+    let pairing = if begins_with_issues(head) {
+        facts.missing.push(NO_QUEUEING.to_owned());
+        Pairing::beginning_with_issues()
+    } else {
+        Pairing::new()
+    };
+    Ok(TextReader::boxed(&path, source, Blkparse { pairing }, facts))
+}
+
+/// Whether a trace was made of issues and completions alone (`blktrace -a issue -a complete`).
+fn begins_with_issues(head: &[u8]) -> bool {
+    let mut issued = false;
+    for fields in head.split(|byte| *byte == b'\n').filter_map(Fields::of) {
+        match fields.action {
+            b"Q" => return false,
+            b"D" => issued = true,
+            _ => {}
+        }
+    }
+    issued
 }
 
 /// The fields that every line has.
@@ -95,6 +115,10 @@ impl LineFormat for Blkparse {
             return Line::Ignored;
         };
         let Some((sign, rest)) = word(rest) else { return Line::Ignored };
+        if sign.starts_with(b"[") || sign.starts_with(b"(") {
+            // A command that is passed through has no sectors: its process follows, or its bytes.
+            return Line::Ignored;
+        }
         let Some((number, rest)) = word(rest) else { return wrong("no length") };
         let Some(number) = integer(number) else { return wrong("the length is no number") };
         let (operation, flags) = rwbs::parse(letters);
@@ -118,7 +142,7 @@ impl LineFormat for Blkparse {
         if action == Action::Complete {
             let digits = last.strip_prefix(b"-").unwrap_or(last);
             event.error = integer(digits).and_then(|error| u16::try_from(error).ok()).unwrap_or(0);
-        } else if action == Action::Queue {
+        } else if matches!(action, Action::Queue | Action::Issue) {
             event.command = trace.names.number_of_bytes(last);
         }
         note_device(trace, fields.device);
@@ -134,13 +158,13 @@ impl LineFormat for Blkparse {
 }
 
 /// The text between the first and the last bracket: a command may contain brackets.
-fn bracketed(text: &[u8]) -> &[u8] {
+pub(super) fn bracketed(text: &[u8]) -> &[u8] {
     let begin = memchr::memchr(b'[', text).map_or(text.len(), |begin| begin + 1);
     let end = memchr::memrchr(b']', text).unwrap_or(text.len());
     text.get(begin..end).unwrap_or(b"")
 }
 
-fn note_device(trace: &mut Trace, number: u32) {
+pub(super) fn note_device(trace: &mut Trace, number: u32) {
     let devices = &mut trace.facts.devices;
     if devices.len() < 64 && !devices.iter().any(|device| device.number == number) {
         let name = format!("{}:{}", number >> 20, number & 0xf_ffff);

@@ -1,20 +1,26 @@
 //! Readers: one file per format. To add one, add its file and its line in [`FORMATS`].
 
 mod alibaba;
+mod biosnoop;
 mod blkparse;
 mod blkreplay;
 pub mod blktrace;
 mod bounded;
 mod clock;
+mod cloudphysics;
 mod fields;
 mod iolog;
 mod lines;
 mod msr;
 mod native;
+mod perf_script;
 mod source;
+mod spc;
 mod stream;
 mod systor;
+mod tencent;
 mod text;
+mod thesios;
 
 use std::path::{Path, PathBuf};
 
@@ -68,7 +74,7 @@ pub struct Format {
 }
 
 /// Every format, in the order in which they are tried.
-pub const FORMATS: [Format; 9] = [
+pub const FORMATS: [Format; 16] = [
     native::FORMAT,
     blktrace::FORMAT,
     iolog::FORMAT_3,
@@ -78,6 +84,13 @@ pub const FORMATS: [Format; 9] = [
     msr::FORMAT,
     systor::FORMAT,
     alibaba::FORMAT,
+    biosnoop::BIOSNOOP,
+    biosnoop::IOSNOOP,
+    perf_script::FORMAT,
+    spc::FORMAT,
+    tencent::FORMAT,
+    thesios::FORMAT,
+    cloudphysics::FORMAT,
 ];
 
 /// Bytes at the beginning of a file by which its format is recognised: blkreplay's files begin with a

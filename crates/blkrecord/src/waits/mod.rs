@@ -9,7 +9,8 @@
 //! | [`over_time`] | latencies and throughput over time |
 //!
 //! *Queue* is from the queueing of a bio to the last issue of its request (Q2D), *device* from there to its
-//! completion (D2C). Where a trace has no issues, all of the latency counts as the device's.
+//! completion (D2C). Where a trace has no issues, both are unknown and only their sum is known; where it has no
+//! queueing, I/Os begin with their issue, and the queue is unknown.
 
 pub mod histogram;
 pub mod occupancy;
@@ -39,6 +40,8 @@ pub struct Waits {
     pub warnings: Vec<String>,
     /// Whether queue and device can be told apart.
     pub issues_known: bool,
+    /// Whether I/Os begin with their queueing; otherwise they begin with their issue.
+    pub queues_known: bool,
     /// Whether there are completions, and so latencies.
     pub completions_known: bool,
     pub all: TaskWaits,
@@ -93,10 +96,12 @@ pub struct DeviceWaits {
     pub number: u32,
     pub ios: u64,
     pub bytes: u64,
-    /// Time with at least one I/O in the device.
-    pub busy_ns: u64,
-    pub in_queue: Depths,
-    pub in_device: Depths,
+    /// Time with at least one I/O in the device, or under way if issues are unknown; `None` if that is too.
+    pub busy_ns: Option<u64>,
+    /// `None` if unknown.
+    pub in_queue: Option<Depths>,
+    /// `None` if unknown.
+    pub in_device: Option<Depths>,
 }
 
 /// Bytes that are kept of each I/O at most: its row, its places in two orders, and what sorting needs.
@@ -153,15 +158,28 @@ pub fn of(reader: &mut dyn RecordReader, interrupt: &Interrupt) -> Result<Waits,
         waits.held_in_device.renumber(&places);
         sorted.push(waits);
     }
+    let queues_known = !reader.facts().missing.iter().any(|text| text == crate::facts::NO_QUEUEING);
+    let mut devices = occupancy.devices();
+    for device in &mut devices {
+        if !rows.completions_known {
+            device.busy_ns = None;
+        }
+        if !rows.completions_known || !rows.issues_known {
+            (device.in_queue, device.in_device) = (None, None);
+        } else if !queues_known {
+            device.in_queue = None;
+        }
+    }
     Ok(Waits {
         facts: reader.facts().clone(),
         tally: reader.tally(),
         warnings: texts,
         issues_known: rows.issues_known,
+        queues_known,
         completions_known: rows.completions_known,
         all: counted.all.into_waits(),
         tasks: sorted,
-        devices: occupancy.devices(),
+        devices,
         over_time,
     })
 }

@@ -42,7 +42,7 @@ impl Holders {
 }
 
 /// How many I/Os there were at a time, weighted by time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Depths {
     pub mean: f64,
     pub max: u32,
@@ -241,9 +241,9 @@ impl Occupancy {
             number: *number,
             ios: state.ios,
             bytes: state.bytes,
-            busy_ns: state.inside_at_depth_ns.iter().skip(1).sum(),
-            in_queue: depths(&state.waiting_at_depth_ns, self.span_ns),
-            in_device: depths(&state.inside_at_depth_ns, self.span_ns),
+            busy_ns: Some(state.inside_at_depth_ns.iter().skip(1).sum()),
+            in_queue: Some(depths(&state.waiting_at_depth_ns, self.span_ns)),
+            in_device: Some(depths(&state.inside_at_depth_ns, self.span_ns)),
         })
         .collect()
     }
@@ -301,8 +301,11 @@ fn depths(at_depth_ns: &[u64], span_ns: u64) -> Depths {
     // After the last event nothing is under way.
     let accounted: u64 = at_depth_ns.iter().sum();
     let total = span_ns.max(accounted).max(1);
-    let weighted: f64 =
-        at_depth_ns.iter().enumerate().map(|(depth, ns)| depth as f64 * *ns as f64).sum();
+    // A sum of nothing would be a negative zero.
+    let weighted = at_depth_ns
+        .iter()
+        .enumerate()
+        .fold(0.0, |sum, (depth, ns)| sum + depth as f64 * *ns as f64);
     let quantile = |share: f64| {
         let wanted = share * total as f64;
         let mut below = (total - accounted) as f64;

@@ -11,7 +11,8 @@ pub type Task = u16;
 pub const OTHERS: Task = 0;
 const MOST_TASKS: usize = 1024;
 
-/// A process in a control group, with a command of it.
+/// A process in a control group, with the last command of its first thread: a program that a shell starts does
+/// its first I/O under the shell's name, before exec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskKey {
     /// The process, or the task if its process is unknown.
@@ -44,13 +45,14 @@ impl Tasks {
         // Of tasks without a number only the command tells them apart.
         let command = if process == UNKNOWN_TASK { io.command } else { UNKNOWN_NAME };
         let key = (process, io.cgroup, command);
-        if let Some((last, place)) = self.last
-            && last == key
-        {
-            return place;
-        }
-        let place = self.place_of(key, io);
+        let place = match self.last {
+            Some((last, place)) if last == key => place,
+            _ => self.place_of(key, io),
+        };
         self.last = Some((key, place));
+        if io.tid == process && io.command != UNKNOWN_NAME && place != OTHERS {
+            self.keys[usize::from(place)].command = io.command;
+        }
         place
     }
 
@@ -65,5 +67,29 @@ impl Tasks {
         self.keys.push(TaskKey { process: key.0, command: io.command, cgroup: io.cgroup });
         self.places.insert(key, place);
         place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{Moment, Operation};
+
+    #[test]
+    fn a_process_has_the_name_that_its_first_thread_got_by_exec() {
+        let mut tasks = Tasks::default();
+        let mut io = Io::new(Moment::at(0), Operation::Read, 0, 512);
+        (io.tgid, io.tid, io.command) = (7, 7, 1);
+        let place = tasks.index_of(&io);
+        assert_eq!(tasks.keys[usize::from(place)].command, 1);
+        io.command = 2;
+        assert_eq!(tasks.index_of(&io), place);
+        (io.tid, io.command) = (8, 3);
+        assert_eq!(tasks.index_of(&io), place);
+        assert_eq!(
+            tasks.keys[usize::from(place)].command,
+            2,
+            "another thread's name is not the program's"
+        );
     }
 }

@@ -109,6 +109,58 @@ CPU0 (8,0):
  Reads Queued:           1,      128KiB\t Writes Queued:           2,        8KiB
 ";
 
+/// `blktrace -a issue -a complete`, with commands that are passed through.
+pub const BLKPARSE_ISSUES: &str = "\
+  8,0    1        1     0.000000000   100  D   R 2048 + 8 [app]
+  8,0    1        2     0.000100000   101  D   N 0 [udev]
+  8,0    1        3     0.000150000   101  D   N 36 (12 00 00 00 24 00) [udev]
+  8,0    1        4     0.000300000     0  C   R 2048 + 8 [0]
+  8,0    1        5     0.001000000   100  D   R 4096 + 8 [app]
+  8,0    1        6     0.001400000     0  C   R 4096 + 8 [0]
+";
+
+pub const BIOSNOOP: &str = "\
+TIME(s)     COMM           PID    DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)
+0.000000    tar            1234   nvme0n1   R 2048       4096      0.01    0.25
+0.000100    my [p] rog     77     sda       WS 8         8192      0.20    0.35
+0.002000    ?              0      nvme0n1   W -1         0         0.00    1.00
+";
+
+pub const IOSNOOP: &str = "\
+Tracing block I/O. Ctrl-C to end.
+STARTs          ENDs            COMM         PID    TYPE DEV      BLOCK        BYTES     LATms
+5982800.302061  5982800.302679  supervise    1809   W    202,1    17039600     4096       0.62
+5982800.302423  5982800.302842  kworker/0:1  1809   WM   202,16   17039608     8192       0.42
+";
+
+pub const PERF: &str = "\
+# cmdline : perf record -e block:* dd
+              dd  1200 [001]    12.000001: block:block_bio_queue: 8,0 RS 2048 + 16 [dd]
+              dd  1200 [001]    12.000002: block:block_getrq: 8,0 R 2048 + 16 [dd]
+              dd  1200 [001]    12.000003:           block:block_rq_issue: 8,0 RS 8192 () 2048 + 16 none,0,0 [dd]
+ my prog [x]  1201/1202 [000]    12.000004: block:block_rq_issue: 8,0 N 36 (12 00 00) 0 + 0 [my prog]
+         swapper     0 [001]    12.000251: block:block_rq_complete: 8,0 RS () 2048 + 16 none,0,0 [0]
+";
+
+pub const SPC: &str = "\
+0,20941264,8192,W,0.551706
+1,3322560,4096,r,0.554041,0,x
+";
+
+pub const TENCENT: &str = "\
+1538323200,12910952,128,0,1063
+1538323201,6265984,8,1,1064
+";
+
+pub const THESIOS: &str = "\
+filename,file_offset,application,c_time,io_zone,redundancy_type,op_type,service_class,from_flash_cache,cache_hit,\
+request_io_size_bytes,disk_io_size_bytes,response_io_size_bytes,start_time,disk_time,simulated_disk_start_time,\
+simulated_latency
+aa,4096,app one,1,WARM,REPLICATED,READ,OTHER,0,0,1050624,1052672,1050624,1704067200.5,0.01,1704067200.5,0.0125
+aa,0,app one,1,WARM,REPLICATED,READ,OTHER,0,1,4096,0,4096,1704067200.6,0.0,0.0,1e-05
+bb,512,app two,1,COLD,ERASURE_CODED,WRITE,OTHER,0,-1,8192,0,0,1704067201.0,0.0,0.0,1e-05
+";
+
 /// One record of blktrace.
 #[derive(Clone, Copy, Default)]
 pub struct Record<'a> {
@@ -188,6 +240,24 @@ pub fn blktrace_records() -> Vec<Record<'static>> {
 }
 
 /// Every format's sample with the name of its reader.
+/// Two records of vscsi tracing: a read and a write.
+pub fn cloudphysics(version: u16) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (number, command, length, lbn, at_us) in
+        [(0_u32, 0x28_u16, 4096_u32, 2048_u64, 5_000_000_u64), (1, 0x8a, 65_536, 9, 5_000_150)]
+    {
+        let head = [command.to_le_bytes(), (version << 8).to_le_bytes()].concat();
+        let numbers = [number, length, 1].map(u32::to_le_bytes).concat();
+        let parts = if version == 1 { [numbers, head] } else { [head, numbers] };
+        bytes.extend(parts.concat());
+        bytes.extend([lbn, at_us].map(u64::to_le_bytes).concat());
+        if version == 2 {
+            bytes.extend(700_u64.to_le_bytes());
+        }
+    }
+    bytes
+}
+
 pub fn all() -> Vec<(&'static str, Vec<u8>)> {
     let records = blktrace_records();
     vec![
@@ -198,6 +268,15 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("fio-iolog-3", IOLOG_3.into()),
         ("blkreplay", BLKREPLAY.into()),
         ("blkparse", BLKPARSE.into()),
+        ("blkparse", BLKPARSE_ISSUES.into()),
+        ("biosnoop", BIOSNOOP.into()),
+        ("iosnoop", IOSNOOP.into()),
+        ("perf", PERF.into()),
+        ("spc", SPC.into()),
+        ("tencent", TENCENT.into()),
+        ("thesios", THESIOS.into()),
+        ("cloudphysics", cloudphysics(1)),
+        ("cloudphysics", cloudphysics(2)),
         ("blktrace", blktrace(&records, false, false)),
         ("blktrace", blktrace(&records, true, false)),
         ("blktrace", blktrace(&records, false, true)),

@@ -116,3 +116,106 @@ fn compressed_files_are_read_as_they_are() {
     let zstd = zstd::bulk::compress(samples::MSR.as_bytes(), 1).unwrap();
     assert_eq!(read(zstd).unwrap().ios.len(), 3);
 }
+
+#[test]
+fn a_trace_of_issues_and_completions_begins_with_its_issues() {
+    let trace = read(samples::BLKPARSE_ISSUES).unwrap();
+    assert_eq!(trace.warnings.count, 0, "commands that are passed through: {:?}", trace.warnings);
+    let [first, second] = trace.ios[..] else { panic!("{trace:?}") };
+    assert_eq!((first.queued, first.issued), (Moment::at(0), Moment::at(0)));
+    assert_eq!(first.completed, Moment::at(300_000));
+    assert_eq!((second.sector, second.bytes), (4096, 4096));
+    assert_eq!(trace.names.text(second.command), "app");
+    assert_eq!(trace.tally.unmatched, 0);
+    assert!(trace.facts.missing.iter().any(|text| text == blkrecord::facts::NO_QUEUEING));
+    let queued = read(samples::BLKPARSE).unwrap();
+    assert!(!queued.facts.missing.iter().any(|text| text == blkrecord::facts::NO_QUEUEING));
+}
+
+#[test]
+fn completions_alone_are_counted() {
+    let lines = samples::BLKPARSE_ISSUES.lines().filter(|line| line.contains(" C "));
+    let trace = read(lines.collect::<Vec<_>>().join("\n")).unwrap();
+    assert_eq!((trace.ios.len(), trace.tally.unmatched), (0, 2));
+}
+
+#[test]
+fn biosnoop_ends_with_the_completion() {
+    let trace = read(samples::BIOSNOOP).unwrap();
+    let [tar, sync, flush] = trace.ios[..] else { panic!("{trace:?}") };
+    // The second was queued first: 0.55 ms before 0.1 ms, the first 0.26 ms before 0.
+    assert_eq!((sync.queued, sync.issued), (Moment::at(0), Moment::at(200_000)));
+    assert_eq!(sync.completed, Moment::at(550_000));
+    assert_eq!((tar.queued, tar.completed), (Moment::at(190_000), Moment::at(450_000)));
+    assert_eq!((tar.sector, tar.bytes, tar.tgid), (2048, 4096, 1234));
+    assert_eq!(trace.names.text(sync.command), "my [p] rog");
+    assert_eq!((sync.operation, sync.flags), (Operation::Write, Flags::SYNC));
+    assert_eq!((flush.sector, flush.bytes), (0, 0));
+    assert_eq!(trace.facts.devices[1].name, "sda");
+    assert!(!trace.facts.missing.iter().any(|text| text == blkrecord::facts::NO_QUEUEING));
+    let without = samples::BIOSNOOP.replace("QUE(ms) ", "").replace("0.01    0.25", "0.25");
+    let trace = read(without.lines().take(2).collect::<Vec<_>>().join("\n")).unwrap();
+    assert_eq!((trace.ios[0].queued, trace.ios[0].issued), (Moment::at(0), Moment::at(0)));
+    assert!(trace.facts.missing.iter().any(|text| text == blkrecord::facts::NO_QUEUEING));
+}
+
+#[test]
+fn iosnoop_needs_times() {
+    let trace = read(samples::IOSNOOP).unwrap();
+    let [first, second] = trace.ios[..] else { panic!("{trace:?}") };
+    assert_eq!((first.queued, first.completed), (Moment::at(0), Moment::at(618_000)));
+    assert_eq!((second.queued, second.flags), (Moment::at(362_000), Flags::META));
+    assert_eq!(trace.names.text(second.command), "kworker/0:1");
+    let without = "COMM         PID    TYPE DEV      BLOCK        BYTES     LATms\n\
+                   supervise    1809   W    202,1    17039600     4096       0.62\n";
+    let error = read(without).unwrap_err().to_string();
+    assert!(error.contains("iosnoop -ts prints them"), "{error}");
+}
+
+#[test]
+fn perf_events_are_paired() {
+    let trace = read(samples::PERF).unwrap();
+    let [io] = trace.ios[..] else { panic!("{trace:?}") };
+    assert_eq!((io.queued, io.issued), (Moment::at(0), Moment::at(2000)));
+    assert_eq!((io.completed, io.bytes, io.tid), (Moment::at(250_000), 8192, 1200));
+    assert_eq!((io.flags, io.processor), (Flags::SYNC, 1));
+    assert_eq!(trace.names.text(io.command), "dd");
+    let ftrace = "dd-1200 [001] d..1. 12.000003: block_rq_issue: 8,0 R 4096 () 8 + 8 [dd]\n\
+                  <idle>-0 [000] d.h1. 12.000013: block_rq_complete: 8,0 R () 8 + 8 [0]\n";
+    let trace = read(ftrace).unwrap();
+    let [io] = trace.ios[..] else { panic!("{trace:?}") };
+    assert_eq!((io.issued, io.completed), (Moment::at(0), Moment::at(10_000)));
+    assert_eq!(io.tid, 1200);
+    assert!(trace.facts.missing.iter().any(|text| text == blkrecord::facts::NO_QUEUEING));
+}
+
+#[test]
+fn traces_of_storage_arrays_and_clouds() {
+    let spc = read(samples::SPC).unwrap();
+    assert_eq!((spc.ios[0].operation, spc.ios[0].sector), (Operation::Write, 20_941_264));
+    assert_eq!((spc.ios[1].queued, spc.ios[1].bytes), (Moment::at(2_335_000), 4096));
+    let tencent = read(samples::TENCENT).unwrap();
+    assert_eq!((tencent.ios[0].operation, tencent.ios[0].bytes), (Operation::Read, 65_536));
+    assert_eq!((tencent.ios[1].queued, tencent.ios[1].device), (Moment::at(1_000_000_000), 1));
+    assert_eq!(tencent.facts.started_unix_ns, Some(1_538_323_200_000_000_000));
+    let thesios = read(samples::THESIOS).unwrap();
+    let [first, last] = thesios.ios[..] else { panic!("a read from the cache: {thesios:?}") };
+    assert_eq!((first.bytes, first.completed), (1_052_672, Moment::at(12_500_000)));
+    assert_eq!((last.sector, last.bytes, last.queued), (1, 8192, Moment::at(500_000_000)));
+    assert_eq!(last.completed, Moment::at(500_010_000));
+    assert_eq!(thesios.names.text(last.command), "app two");
+}
+
+#[test]
+fn both_versions_of_vscsi_records() {
+    let one = read(samples::cloudphysics(1)).unwrap();
+    let [first, second] = one.ios[..] else { panic!("{one:?}") };
+    assert_eq!((first.sector, first.bytes, first.completed), (2048, 4096, Moment::NEVER));
+    assert_eq!((second.operation, second.queued), (Operation::Write, Moment::at(150_000)));
+    let two = read(samples::cloudphysics(2)).unwrap();
+    assert_eq!((two.ios[1].bytes, two.ios[1].completed), (65_536, Moment::at(850_000)));
+    let mut cut = samples::cloudphysics(2);
+    cut.truncate(79);
+    let cut = read(cut).unwrap();
+    assert_eq!((cut.ios.len(), cut.warnings.count), (1, 1));
+}

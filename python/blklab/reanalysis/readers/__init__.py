@@ -12,7 +12,7 @@ from typing import cast
 
 from blklab.errors import FormatError, UnknownNameError
 from blklab.named_files import MOST_RESULT_BYTES, read_bytes
-from blklab.quantities.formatting import count_of
+from blklab.quantities.formatting import count_of, join_names
 from blklab.reanalysis.readers.iozone_workbook import is_worksheet, report_text
 from blklab.reanalysis.readers.protocol import Reader, ReaderOptions, Reading, Source
 
@@ -20,12 +20,15 @@ _MODULES = (
     "hdparm",
     "fio_json",
     "fio_terse",
+    "fio_normal",
     "iozone",
     "tiotest",
     "tiobench",
     "dd",
     "iotop",
     "bonnie",
+    "sysbench",
+    "ioping",
     "phoronix",
     "csv_table",
 )
@@ -107,9 +110,19 @@ def read_source(
         reader = reader_named(reader_name)
         return reader, reader.read(source, options)
     tried = [reader for reader in READERS.values() if reader.NAME != "csv"]
-    for reader in tried:
-        if reader.recognises(source):
-            return reader, reader.read(source, options)
+    if recognising := [reader for reader in tried if reader.recognises(source)]:
+        reader, *others = recognising
+        reading = reader.read(source, options)
+        # fio's formats of one run hold the same values.
+        others = [one for one in others if one.NAME.partition("-")[0] != reader.NAME.partition("-")[0]]
+        if others:
+            names = join_names([one.NAME for one in others])
+            reading.problem(
+                source.at(None),
+                f"read as {reader.NAME} alone, and it also has results of {names}: analyse them with "
+                f"--reader {others[0].NAME}",
+            )
+        return reader, reading
     if options.value_columns:
         reader = READERS["csv"]
         return reader, reader.read(source, options)

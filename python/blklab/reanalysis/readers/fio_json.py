@@ -1,4 +1,4 @@
-"""fio's JSON and JSON+ output, alone or after its normal output, any number of runs in one file.
+"""fio's JSON and JSON+ output, alone, after its normal output or of clients, any number of runs in one file.
 
 Percentiles are those of one job, as fio prints them. They are compared between runs and never averaged over
 jobs.
@@ -12,44 +12,57 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from blklab.reanalysis.readers.fio_settings import ALL_CLIENTS, ROLES, clones_note, options_of
 from blklab.reanalysis.readers.numbers import LARGEST, SMALLEST, shown
-from blklab.reanalysis.readers.protocol import ReaderOptions, Reading, Source
+from blklab.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
 
 NAME = "fio-json"
-SUMMARY = "fio --output-format=json and json+, also after its normal output"
+SUMMARY = "fio --output-format=json and json+, also after its normal output, and of clients"
 
 _BEGINNING = re.compile(r"^\s*\{", re.MULTILINE)
 _DIRECTIONS = ("read", "write", "trim")
 _PERCENTILES = ("50.000000", "99.000000")
 _JOB_NAME = re.compile(r'"jobname"\s*:')
+_SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$", re.MULTILINE)
+_LISTS = ("jobs", "client_stats")
+"""Where fio puts the results of its jobs: of its own, or of a server's clients."""
 
 
 def recognises(source: Source) -> bool:
     """Whether the file has fio's field names."""
-    return '"jobs"' in source.text and '"jobname"' in source.text
+    return '"jobname"' in source.text and any(f'"{name}"' in source.text for name in _LISTS)
 
 
 def read(source: Source, options: ReaderOptions) -> Reading:
     """Reads bandwidth, IOPS, mean latency and two percentiles of each job and direction."""
     del options
-    reading = Reading(
-        chronological=True, roles={"job": "condition", "direction": "condition", "host": "level"}
-    )
+    reading = Reading(chronological=True, roles=dict(ROLES))
+    factors: dict[str, str] = {}
+    after = 0
     for document, begin, end in _documents(source, reading):
-        jobs = document.get("jobs")
-        if not isinstance(jobs, list):
+        for schedulers in _SCHEDULERS.finditer(source.text, after, begin):
+            factors["scheduler"] = schedulers["active"]
+        after = end
+        jobs = next((document[name] for name in _LISTS if isinstance(document.get(name), list)), None)
+        if jobs is None:
             continue
         first = source.text.count("\n", 0, begin) + 1
         lines = [
             first + source.text.count("\n", begin, begin + match.start())
             for match in _JOB_NAME.finditer(source.text[begin:end])
         ]
+        blocks: dict[tuple[str, str], int] = {}
         for index, job in enumerate(jobs):
             line = lines[index] if index < len(lines) else first
             if isinstance(job, dict):
-                _job(reading, source, line, job)
+                own = options_of(document.get("global options"), job.get("job options"))
+                _job(reading, source, line, job, factors | own)
+                if "hostname" not in job:
+                    key = (str(job.get("jobname")), str(job.get("groupid")))
+                    blocks[key] = blocks.get(key, 0) + 1
             else:
                 reading.problem(source.at(line), "an entry of jobs is not an object")
+        reading.notes += clones_note(source, blocks)
     return reading
 
 
@@ -74,7 +87,7 @@ def _documents(source: Source, reading: Reading) -> Iterator[tuple[dict[str, Any
         position = end
 
 
-def _job(reading: Reading, source: Source, line: int, job: dict[str, Any]) -> None:
+def _job(reading: Reading, source: Source, line: int, job: dict[str, Any], factors: dict[str, str]) -> None:
     location = source.at(line)
     name = job.get("jobname")
     if not isinstance(name, str):
@@ -85,9 +98,9 @@ def _job(reading: Reading, source: Source, line: int, job: dict[str, Any]) -> No
             location, f"job {name}: fio reports error {shown(str(job['error']))}; its values are not used"
         )
         return
-    levels = {"job": name}
+    levels = {"job": name, **factors}
     if isinstance(job.get("hostname"), str):
-        levels["host"] = job["hostname"]
+        levels["host"] = "all" if name == ALL_CLIENTS else job["hostname"]
     measured = False
     for direction in _DIRECTIONS:
         part = job.get(direction)
@@ -99,8 +112,25 @@ def _job(reading: Reading, source: Source, line: int, job: dict[str, Any]) -> No
             continue
         measured = True
         _direction(reading, source, line, part, levels | {"direction": direction})
+    _sync(reading, job.get("sync"), levels | {"direction": "sync"}, location)
     if not measured:
         reading.problem(location, f"job {name}: no direction has values")
+
+
+def _sync(reading: Reading, part: Any, levels: dict[str, str], location: Location) -> None:
+    """Adds the latencies of fsync and fdatasync, where the job made any."""
+    if not isinstance(part, dict) or not _number(part, "total_ios"):
+        return
+    values = [
+        ("mean sync latency", _latency_us(part, "lat", "mean")),
+        *(
+            (f"sync latency p{float(percent):g}", _latency_us(part, "lat", "percentile", percent))
+            for percent in _PERCENTILES
+        ),
+    ]
+    for metric, value in values:
+        if value is not None:
+            reading.add(metric, value, "us", "lower", levels, location)
 
 
 def _direction(

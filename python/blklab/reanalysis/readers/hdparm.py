@@ -58,6 +58,8 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             )
         elif not _NOISE.match(line):
             reading.skipped_lines.append(number)
+            if runs and line[0].isspace():
+                runs[-1].other_mode = True
     _check_last(reading, source, runs)
     return reading
 
@@ -67,11 +69,16 @@ class _Run:
     """The tests below a line that names the disk."""
 
     line: int
+    other_mode: bool = False
+    """Whether indented lines follow that are no timings: hdparm without -t prints settings there."""
     tests: list[str] = field(default_factory=list)
 
 
 def _check_last(reading: Reading, source: Source, runs: list[_Run]) -> None:
-    """Reports a log that ends in the middle of a run, with fewer tests than all runs before."""
+    """Reports a log that ends in the middle of a run, with fewer tests than all timed runs before."""
+    if runs and runs[-1].other_mode and not runs[-1].tests:
+        return
+    runs = [run for run in runs[:-1] if run.tests] + runs[-1:]
     if not runs:
         return
     last = runs[-1]

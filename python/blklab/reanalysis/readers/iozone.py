@@ -33,8 +33,12 @@ TESTS = (
 )
 """Columns of the table from left to right (iozone 3.x)."""
 
-_ENDS = (33, 42, 51, 60, 69, 78, 87, 97, 107, 116, 125, 134, 143)
-_HEADING = re.compile(r"^\s*kB\s+reclen\s+write\b")
+_ENDS = {
+    "kB": (33, 42, 51, 60, 69, 78, 87, 97, 107, 116, 125, 134, 143),
+    "KB": (32, 40, 48, 57, 65, 73, 81, 90, 99, 108, 117, 125, 134),
+}
+"""Where the values of each column end, by the heading of the sizes: older versions write KB."""
+_HEADING = re.compile(r"^\s*(?P<sizes>[kK]B)\s+reclen\s+write\b")
 _UPPER_HEADING = re.compile(r"^\s*random\s+random\b")
 _ROW = re.compile(r"^\s*\d+\s+\d+(?:\s+\d+)*\s*$")
 _ROW_DAMAGED = re.compile(r"^\s*\d+\s+\d+\s+\S")
@@ -44,13 +48,15 @@ _THROUGHPUT = re.compile(
 )
 _THROUGHPUT_BEGIN = re.compile(r"^\s*Children sees? throughput for")
 _OUTPUT_UNIT = re.compile(r"^\s*Output is in (?P<unit>.+?)\.?\s*$")
-_RECORD = re.compile(r"^\s*Record Size (?P<size>\d+) kB")
+_RECORD = re.compile(r"^\s*Record Size (?P<size>\d+) [kK]B(?:ytes)?")
 _SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$")
 
 _UNITS: dict[str, tuple[str, Better]] = {
     "kBytes/sec": ("KiB/s", "higher"),
     "Kbytes/sec": ("KiB/s", "higher"),
     "kB/sec": ("KiB/s", "higher"),
+    "KB/sec": ("KiB/s", "higher"),
+    "KBytes/sec": ("KiB/s", "higher"),
     "operations per second": ("IO/s", "higher"),
     "ops/sec": ("IO/s", "higher"),
     "microseconds per operation": ("us", "lower"),
@@ -97,6 +103,7 @@ class _Tables:
         self.unit: tuple[str, Better] | None = None
         self.factors: dict[str, str] = {}
         self.in_table = False
+        self.sizes = "kB"
 
     def take(self, number: int, line: str) -> None:
         """Reads one line."""
@@ -118,9 +125,9 @@ class _Tables:
             if not self.unit[0]:
                 self.reading.problem(location, f"unknown unit {shown(output['unit'])}: its table is not read")
             return True
-        if not _HEADING.match(line):
+        if not (heading := _HEADING.match(line)):
             return False
-        self.in_table = True
+        self.in_table, self.sizes = True, heading["sizes"]
         if self.unit is None:
             self.unit = _UNITS["kBytes/sec"]
             self.reading.notes.append(f"{location}: no unit is printed; iozone's default KiB/s is assumed")
@@ -137,11 +144,36 @@ class _Tables:
 
     def _table_line(self, number: int, line: str) -> None:
         if _ROW_DAMAGED.match(line):
-            _row(self.reading, self.source, number, line, self.factors, self.unit or ("", "higher"))
+            self._row(number, line, self.unit or ("", "higher"))
         elif "iozone test complete" in line:
             self.in_table = False
         else:
             self.reading.skipped_lines.append(number)
+
+    def _row(self, number: int, line: str, unit: tuple[str, Better]) -> None:
+        location = self.source.at(number)
+        if not unit[0]:
+            return
+        if not _ROW.match(line):
+            self.reading.problem(location, "a row of the table has text that is not a whole number")
+            return
+        found = [(match[0], match.end()) for match in re.finditer(r"\d+", line)]
+        file_size, record_size = found[0][0], found[1][0]
+        printed = found[2:]
+        tests = _columns(printed, self.sizes)
+        if tests is None:
+            self.reading.problem(
+                location, f"{len(printed)} values whose columns cannot be determined: {len(TESTS)} are needed"
+            )
+            return
+        levels = {**self.factors, "file_kB": file_size, "record_kB": record_size}
+        try:
+            values = [parse_number(text) for text, _ in printed]
+        except NumberError as error:
+            self.reading.problem(location, f"the row is not read: {error}")
+            return
+        for test, value in zip(tests, values, strict=True):
+            self.reading.add(test, value, unit[0], unit[1], levels, location)
 
 
 def _read_tables(source: Source, reading: Reading) -> None:
@@ -168,43 +200,11 @@ def _throughput(
     reading.add_printed(test, match["rate"], unit[0], unit[1], levels, source.at(number))
 
 
-def _row(
-    reading: Reading,
-    source: Source,
-    number: int,
-    line: str,
-    factors: dict[str, str],
-    unit: tuple[str, Better],
-) -> None:
-    location = source.at(number)
-    if not unit[0]:
-        return
-    if not _ROW.match(line):
-        reading.problem(location, "a row of the table has text that is not a whole number")
-        return
-    found = [(match[0], match.end()) for match in re.finditer(r"\d+", line)]
-    file_size, record_size = found[0][0], found[1][0]
-    printed = found[2:]
-    tests = _columns(printed)
-    if tests is None:
-        reading.problem(
-            location, f"{len(printed)} values whose columns cannot be determined: {len(TESTS)} are needed"
-        )
-        return
-    levels = {**factors, "file_kB": file_size, "record_kB": record_size}
-    try:
-        values = [parse_number(text) for text, _ in printed]
-    except NumberError as error:
-        reading.problem(location, f"the row is not read: {error}")
-        return
-    for test, value in zip(tests, values, strict=True):
-        reading.add(test, value, unit[0], unit[1], levels, location)
-
-
-def _columns(printed: list[tuple[str, int]]) -> list[str] | None:
+def _columns(printed: list[tuple[str, int]], sizes: str) -> list[str] | None:
     """The tests of a row's values: all tests, or those in whose columns the values end; None if unclear."""
     if len(printed) == len(TESTS):
         return list(TESTS)
-    if all(end in _ENDS for _, end in printed) and printed:
-        return [TESTS[_ENDS.index(end)] for _, end in printed]
+    for ends in (_ENDS[sizes], *_ENDS.values()):
+        if printed and all(end in ends for _, end in printed):
+            return [TESTS[ends.index(end)] for _, end in printed]
     return None

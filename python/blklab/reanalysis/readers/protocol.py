@@ -15,11 +15,12 @@ from typing import Literal, Protocol
 from blklab.analysis.metrics import Better
 from blklab.reanalysis.readers.numbers import Decimal, NumberError, parse_number
 
-Role = Literal["level", "condition", "block", "description"]
+Role = Literal["level", "condition", "setting", "block", "description"]
 """The natural role of a factor in a tool's output.
 
 ``level``: may be the compared factor (scheduler, machine, file). ``condition``: values under different
-conditions are not comparable (record size, direction). ``block``: values of one block belong together (a
+conditions are not comparable (record size, direction). ``setting``: a condition unless other conditions
+determine it (the depth of a job that is named). ``block``: values of one block belong together (a
 point in time). ``description``: adds detail to another factor (the process ID of a priority).
 """
 

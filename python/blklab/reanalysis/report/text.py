@@ -14,14 +14,16 @@ from blklab.report.text.comparison import Printer
 
 MOST_SHOWN = 8
 """Further problems, lines and notes are counted, not listed; --json has them all."""
+MOST_FILES_SHOWN = 12
+"""More files are counted by their readers."""
 
 
 def render_analysis(analysis: FileAnalysis, console: Terminal) -> None:
     """Prints the files read, the design, and the findings of every stratum."""
     printer = Printer(console)
     printer.blank()
-    for file in analysis.files:
-        printer.line(_file_text(file))
+    for text in _file_texts(analysis.files):
+        printer.line(text)
     for problem in analysis.problems[:MOST_SHOWN]:
         printer.line(("✗ not usable: ", "bold red"), f"{problem.location}: {problem.message}")
     _print_more(printer, len(analysis.problems))
@@ -37,6 +39,24 @@ def render_analysis(analysis: FileAnalysis, console: Terminal) -> None:
     for section in analysis.sections:
         printer.blank()
         _print_section(section, analysis, printer)
+
+
+def _file_texts(files: Sequence[FileSummary]) -> list[str]:
+    """A line for each file; many files without lines in another format are one line for each reader."""
+    if len(files) <= MOST_FILES_SHOWN:
+        return [_file_text(file) for file in files]
+    texts = []
+    for reader in dict.fromkeys(file.reader for file in files):
+        of_reader = [file for file in files if file.reader == reader]
+        values = count_of(sum(file.nr_values for file in of_reader), "value")
+        if len(of_reader) == 1:
+            texts.append(_file_text(of_reader[0]))
+            continue
+        texts.append(
+            f"{of_reader[0].name} to {of_reader[-1].name}: {len(of_reader)} files, {reader}, {values}"
+        )
+        texts += [_file_text(file) for file in of_reader if file.skipped_lines][:MOST_SHOWN]
+    return texts
 
 
 def _file_text(file: FileSummary) -> str:

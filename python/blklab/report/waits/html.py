@@ -58,14 +58,16 @@ def _facts(waits: Waits) -> list[tuple[str, str, str]]:
     if waits.completions_known:
         latency = everything.latency_ns
         facts.append(("median", format_duration(latency.p50), f"99 %: {format_duration(latency.p99)}"))
-    if waits.issues_known and everything.latency_ns.sum:
+    if waits.issues_known and waits.queues_known and everything.latency_ns.sum:
         share = everything.queue_ns.sum / everything.latency_ns.sum
         facts.append(("in the queue", f"{share:.0%}", "of all waiting; the rest in the device"))
     return facts
 
 
 def _holders(waits: Waits) -> list[tuple[str, str, str]]:
-    rows = []
+    rows: list[tuple[str, str, str]] = []
+    if not waits.issues_known:
+        return rows
     for task in waits.tasks[:MOST_TASKS]:
         queue, device = held_text(task.held_in_queue, waits), held_text(task.held_in_device, waits)
         if queue or device:

@@ -166,10 +166,10 @@ def _cgroups(waits: Waits) -> list[PriorityFinding]:
 
 def _queue(waits: Waits) -> list[PriorityFinding]:
     """A scheduler can only order what waits in its queue."""
-    if not waits.issues_known or not waits.all.latency_ns.sum:
+    if not (waits.issues_known and waits.queues_known) or not waits.all.latency_ns.sum:
         return []
     share = waits.all.queue_ns.sum / waits.all.latency_ns.sum
-    deep = [device.in_device.p99 for device in waits.devices]
+    deep = [device.in_device.p99 for device in waits.devices if device.in_device is not None]
     if share >= 0.1 or not deep:
         return []
     return [

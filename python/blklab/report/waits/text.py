@@ -64,10 +64,24 @@ def summary_lines(document: WhereDocument) -> list[str]:
         lines.append(f"warning: the kernel dropped {tally.lost} events, so some I/Os are missing")
     if not tally.whole:
         lines.append("warning: the recording was not closed; it is shown up to its last whole block")
-    if not waits.completions_known:
+    if tally.unmatched and not tally.ios:
+        lines.append(
+            f"warning: none of its {tally.unmatched} completions has an I/O: the trace has neither queueing"
+            " nor issues"
+        )
+    elif not waits.completions_known:
         lines.append("The trace has no completions, so nothing is known about waits.")
     elif not waits.issues_known:
-        lines.append("The trace does not tell when I/Os were issued: all of a wait counts as the device's.")
+        lines.append(
+            "The trace does not tell when I/Os were issued: the queue's and the device's part of a wait are"
+            " unknown."
+        )
+    elif not waits.queues_known:
+        lines.append(
+            "The trace begins with issues: the time in the queue is unknown, and a total is the device's."
+        )
+    if tally.unmatched and tally.ios:
+        lines.append(f"{tally.unmatched} completions without an I/O: under way when the trace began, or lost")
     lines += [f"not recorded: {text}" for text in facts.missing]
     lines += [f"warning: {text}" for text in waits.warnings]
     return lines
@@ -82,12 +96,16 @@ def device_lines(waits: Waits) -> list[str]:
         known = names.get(device.number)
         name = known.name if known and known.name else "device"
         under = f" under {known.scheduler}" if known and known.scheduler else ""
-        busy = device.busy_ns / span_ns if span_ns else 0.0
-        lines.append(
-            f"{name}{under}: {device.ios} I/Os, busy {busy:.0%} of the time; at a time"
-            f" {device.in_device.mean:.1f} in the device (99 %: {device.in_device.p99}),"
-            f" {device.in_queue.mean:.1f} in the queue (99 %: {device.in_queue.p99})"
-        )
+        text = f"{name}{under}: {device.ios} I/Os"
+        if device.busy_ns is not None:
+            share = device.busy_ns / span_ns if span_ns else 0.0
+            text += f", {'busy' if waits.issues_known else 'some under way'} {share:.0%} of the time"
+        depths = [
+            f"{depth.mean:.1f} in the {where} (99 %: {depth.p99})"
+            for depth, where in ((device.in_device, "device"), (device.in_queue, "queue"))
+            if depth is not None
+        ]
+        lines.append(f"{text}; at a time {', '.join(depths)}" if depths else text)
     return lines
 
 
@@ -104,14 +122,15 @@ def wait_cells(task: TaskWaits, waits: Waits) -> list[str]:
         _row_name(task, waits),
         str(task.ios),
         "" if main is None else priority_text(main) + ("…" if len(task.ioprio) > 1 else ""),
-        _time(task.queue_ns.mean),
-        _time(task.queue_ns.p99),
-        _time(task.device_ns.mean),
-        _time(task.device_ns.p99),
-        _time(task.latency_ns.p50),
-        _time(task.latency_ns.p99),
-        _time(task.latency_ns.max),
+        *(_known_time(task.queue_ns, value, known=waits.queues_known) for value in ("mean", "p99")),
+        *(_known_time(task.device_ns, value) for value in ("mean", "p99")),
+        *(_known_time(task.latency_ns, value) for value in ("p50", "p99", "max")),
     ]
+
+
+def _known_time(times: Distribution, value: str, *, known: bool = True) -> str:
+    """One of the figures of some times; ``unknown`` if there are none."""
+    return _time(getattr(times, value)) if known and times.count else "unknown"
 
 
 def pattern_cells(task: TaskWaits, waits: Waits) -> list[str]:
@@ -147,7 +166,9 @@ def _table_lines(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int
 
 def holder_lines(waits: Waits, most_tasks: int) -> list[str]:
     """The holders of the device while each task waited."""
-    lines = []
+    lines: list[str] = []
+    if not waits.issues_known:
+        return lines
     for task in waits.tasks[:most_tasks]:
         parts = [
             (f"waiting in the queue {_time(task.queue_ns.sum)}", held_text(task.held_in_queue, waits)),

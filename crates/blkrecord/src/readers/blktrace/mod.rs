@@ -10,11 +10,11 @@ use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 
-use super::{Format, RecordReader, Source};
+use super::{Format, HEAD_BYTES, RecordReader, Source};
 use crate::batch::{BATCH_IOS, Batch};
 use crate::error::{RecordError, Warnings};
 use crate::event::{Action, Event};
-use crate::facts::{DeviceFacts, Facts, Tally};
+use crate::facts::{DeviceFacts, Facts, NO_QUEUEING, Tally};
 use crate::names::{Names, UNKNOWN_NAME};
 use crate::pairing::Pairing;
 use cursor::Cursor;
@@ -48,19 +48,30 @@ pub struct Reader {
 impl Reader {
     pub fn new(files: Vec<(PathBuf, Source)>) -> Result<Self, RecordError> {
         let mut cursors = Vec::new();
-        for (path, source) in files {
+        let mut seen = record::Seen::default();
+        for (path, mut source) in files {
+            let head =
+                source.peek(HEAD_BYTES).map_err(|error| RecordError::system(&path, error))?;
+            seen.add(head);
             let mut cursor = Cursor::new(path, source);
             cursor.advance()?;
             cursors.push(cursor);
         }
         let missing = ["priorities", "processes of threads", "paths of control groups"];
+        let mut facts = super::text::facts_of(FORMAT.name, &missing);
+        let pairing = if seen.begins_with_issues() {
+            facts.missing.push(NO_QUEUEING.to_owned());
+            Pairing::beginning_with_issues()
+        } else {
+            Pairing::new()
+        };
         Ok(Self {
             files: cursors,
-            facts: super::text::facts_of(FORMAT.name, &missing),
+            facts,
             names: Names::default(),
             commands: FxHashMap::default(),
             cgroups: FxHashMap::default(),
-            pairing: Pairing::new(),
+            pairing,
             first_ns: None,
             latest_ns: 0,
             last_device: None,
@@ -126,7 +137,7 @@ impl Reader {
             self.note_device(header.device);
         }
         match action {
-            Action::Queue => {
+            Action::Queue | Action::Issue => {
                 event.command = self.commands.get(&header.pid).copied().unwrap_or(UNKNOWN_NAME);
                 if header.has_cgroup() {
                     event.cgroup = self.cgroup(index);

@@ -89,6 +89,35 @@ impl Layout {
     }
 }
 
+/// Which events the beginnings of a trace's files have.
+#[derive(Debug, Default)]
+pub struct Seen {
+    queued: bool,
+    issued: bool,
+}
+
+impl Seen {
+    /// Looks at the whole records at the beginning of a file.
+    pub fn add(&mut self, mut head: &[u8]) {
+        while let Some(layout) = Layout::of(head)
+            && head.len() >= layout.bytes()
+        {
+            let header = layout.header(head);
+            match header.kind() {
+                Kind::Io(Action::Queue) => self.queued = true,
+                Kind::Io(Action::Issue) => self.issued = true,
+                _ => {}
+            }
+            head = head.get(layout.bytes() + usize::from(header.payload_bytes)..).unwrap_or(&[]);
+        }
+    }
+
+    /// Whether the trace was made of issues and completions alone (`blktrace -a issue -a complete`).
+    pub fn begins_with_issues(&self) -> bool {
+        self.issued && !self.queued
+    }
+}
+
 #[inline]
 fn chunk<const N: usize>(record: &[u8], at: usize) -> [u8; N] {
     let mut bytes = [0; N];
