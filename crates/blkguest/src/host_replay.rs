@@ -187,6 +187,7 @@ fn replay(
                 bytes: place.bytes,
                 begin: 0,
                 file_bytes: place.bytes,
+                pass_bytes: place.bytes,
             };
             clones.push(JobProcess {
                 number: clones.len() as u32,

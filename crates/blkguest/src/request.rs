@@ -9,9 +9,9 @@ use blksim::live::planned::PlannedChanges;
 use blksim::simulate::{Setup, check_trims};
 use blksim::switchback::Switchback;
 use blksim::task::slots::SlotPlan;
-use blksim::workload::Job;
 use blksim::workload::layout::{Layout, lay_out};
 use blksim::workload::order::JobOrder;
+use blksim::workload::{Job, covers_device};
 use blksim_json::{bad_request, setup_of, setup_with_optional_jobs};
 use serde::Deserialize;
 use serde_json::Value;
@@ -261,12 +261,14 @@ impl Request {
             let message = "changes are planned for the guest's own load, not for fio's processes";
             return wrong("changes", message.to_owned());
         }
+        let several = self.layout.regions.iter().position(|clones| clones[0].len() > 1);
+        if let Some(index) = several {
+            let name = &self.jobs[index].name;
+            let message = format!("job {name}: guests take one file for each section");
+            return wrong("nrfiles", message);
+        }
         if self.options.filesystem.is_some() {
-            let sized = |name: &Option<String>| {
-                name.is_some()
-                    && self.jobs.iter().any(|job| job.filename == *name && job.size.is_some())
-            };
-            let whole = |job: &&Job| job.size.is_none() && !sized(&job.filename);
+            let whole = |job: &&Job| covers_device(&self.jobs, job);
             if let Some(job) = self.jobs.iter().find(whole) {
                 let message = format!("job {}: on a file system a job needs a size", job.name);
                 return wrong("size", message);

@@ -238,7 +238,7 @@ fn run_clones(
     let flows = flow_ids(&request.jobs);
     for (job_index, job) in request.jobs.iter().enumerate() {
         let flow = job.flow.and_then(|flow| flows.iter().position(|id| *id == flow.id));
-        for (index, region) in request.layout.regions[job_index].iter().enumerate() {
+        for (index, files) in request.layout.regions[job_index].iter().enumerate() {
             clones.push(JobProcess {
                 number: clones.len() as u32,
                 job,
@@ -246,7 +246,7 @@ fn run_clones(
                 index: index as u32,
                 order,
                 flow,
-                region: *region,
+                region: files[0],
                 seed: setup.seed,
                 start_delay_ns: delays_ns[clones.len()],
                 timing: timing(job.direct),

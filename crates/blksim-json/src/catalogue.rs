@@ -32,6 +32,18 @@ pub(crate) fn remark(r: &Remark) -> Value {
 }
 
 fn job(job: &Job) -> Value {
+    let mut answer = work(job);
+    answer["offset_increment_percent"] = json!(percent(Some(job.offset_increment)));
+    answer["smallest_block_bytes"] =
+        json!(job.block_sizes.read.smallest().min(job.block_sizes.write.smallest()));
+    answer["io_size_percent"] = json!(job.io_size_percent);
+    answer["filenames"] = json!(job.filenames);
+    answer["nr_files"] = json!(job.nr_files);
+    answer
+}
+
+/// The most of it; one macro takes no more.
+fn work(job: &Job) -> Value {
     json!({
         "name": job.name,
         "line": job.line,
@@ -51,14 +63,14 @@ fn job(job: &Job) -> Value {
         "filesize_bytes": job.filesize,
         "offset_bytes": job.offset.fixed_bytes().unwrap_or(0),
         "offset_percent": percent(Some(job.offset)),
-        "offset_increment_bytes": job.offset_increment,
+        "offset_increment_bytes": job.offset_increment.fixed_bytes().unwrap_or(0),
         "io_size_bytes": job.io_size,
         "number_ios": job.number_ios,
         "runtime_ns": job.runtime_ns,
         "time_based": job.time_based,
         "ramp_time_ns": job.ramp_time_ns,
         "startdelay_ns": job.startdelay_ns,
-        "filename": job.filename,
+        "filename": job.filenames.first(),
         "stonewall": job.stonewall,
         "new_group": job.new_group,
         "wait_for": job.wait_for,

@@ -68,6 +68,7 @@ impl Machine {
             files = vec![File { start: 0, bytes: disks[0].device.facts().capacity_bytes }];
             for process in &mut tasks.processes {
                 process.region.file = 0;
+                process.files.iter_mut().for_each(|(region, _)| region.file = 0);
             }
         }
         // Legacy schedulers are the same under each release.

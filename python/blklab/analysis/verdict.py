@@ -17,6 +17,7 @@ from blklab.analysis.carry_over import carry_over_warnings
 from blklab.analysis.comparison import Comparison, compare_all
 from blklab.analysis.designs import Design, design_of
 from blklab.analysis.disturbance import MachineFindings, machine_findings, without_marked
+from blklab.analysis.empty_ramps import empty_ramp_warnings
 from blklab.analysis.goal_scores import goal_scores
 from blklab.analysis.goal_verdict import GoalFindings, goal_findings
 from blklab.analysis.long_slots import long_slot_warnings
@@ -78,6 +79,7 @@ def analyse(record: ExperimentRecord) -> Analysis:
     warnings = [
         *_failure_warnings(record),
         *carry_over_warnings(record),
+        *empty_ramp_warnings(record),
         *contradictions,
         *rare_arrangement_warnings(record, deciding_questions(values)),
     ]

@@ -74,6 +74,7 @@ from blklab.linux.scratch.precondition import (
 from blklab.linux.scratch.run_folder import RunFolder
 from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.machine_events import MachineEvents
+from blklab.records.ramps import ended_in_ramp
 from blklab.records.run_files import run_files_folder
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
 from blklab.spec.changes import GroupChange, SchedulerChange
@@ -369,7 +370,7 @@ class HostSession:
             jobs=report.jobs if error is None else [],
             settings=settings,
             engine=engine,
-            warnings=[*report.warnings, *logs],
+            warnings=[*report.warnings, *logs, *ended_in_ramp(cell.workload, report.jobs)],
             events=self._events_of(cell.workload),
             changes=[] if changes is None else changes.made,
             phases=[] if changes is None or error is not None else self._phases(changes, report, cell),

@@ -32,7 +32,9 @@ from blklab.backends.switchable import unswitchable_workload
 from blklab.backends.workers import Simulations
 from blklab.errors import SchedulerUnavailableError, SimulationError
 from blklab.linux.load.fio import expected_runtime_ns
+from blklab.linux.scratch.amounts import refuse_endless
 from blklab.linux.scratch.space import Announce
+from blklab.records.ramps import ended_in_ramp
 from blklab.records.samples import JobSample, RunSample, TargetDescription
 from blklab.simulator.core import device_request, read_back_settings, run_facts
 from blklab.simulator.timeline import Timeline
@@ -132,6 +134,7 @@ class SimSession:
         check_changes(self._options, choices, workloads, self._length_ns)
         for workload in workloads:
             workload.refuse_host_only("the simulator", "leave it out, or test on this machine's disk")
+            refuse_endless(workload, self.target.disks[0].size_bytes)
             for choice in choices:
                 check_with_core(self._request(choice, workload, seed=0), source=workload.source)
         return remarks_on(workloads)
@@ -178,6 +181,7 @@ class SimSession:
             jobs=jobs,
             settings=read_back_settings(answer, self.target.disks[0].name) | _writeback(cell.scheduler),
             engine=answer["engine"],
+            warnings=ended_in_ramp(cell.workload, jobs),
         )
         if request["changes"] is None:
             return sample

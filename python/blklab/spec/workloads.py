@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,9 +31,12 @@ from blklab.errors import JobFileError, UnknownNameError
 from blklab.named_files import is_file, read_text
 from blklab.shipped import shipped_files
 from blklab.spec.commands import DECIDES, JOB, Command, name_of, parse_command_file
+from blklab.spec.job_text import JobText, expand, needs_expansion
 from blklab.spec.replays import is_replay, read_replay
 
 _HEAD = re.compile(r"[;#]\s*(purpose|decide-by|focus|control|tool)\s*:\s*(.*?)\s*", re.IGNORECASE)
+ENVIRONMENT = "env:"
+"""Before the path of a job file: its variables are those of the environment."""
 COMMAND_SUFFIX = ".toml"
 """Of files that describe a command."""
 TOOLS = ("hdparm -t", "hdparm -T")
@@ -70,19 +74,30 @@ class Job(BaseModel):
     ioengine: str
     iodepth: int
     block_size_bytes: int
+    smallest_block_bytes: int = 512
+    """The smallest of reads and writes, used or not: fio's unit for shares of a file."""
     size_bytes: int | None
+    size_percent: int | None = None
+    """The size as a share of the file."""
     offset_bytes: int
+    offset_percent: int | None = None
     offset_increment_bytes: int
+    offset_increment_percent: int | None = None
     io_size_bytes: int | None
+    io_size_percent: int | None = None
     number_ios: int | None
     runtime_ns: int | None
     time_based: bool
     ramp_time_ns: int
     startdelay_ns: int
     filename: str | None
-    """A logical name: sections that name the same file share it. Files lie in scratch space."""
+    """The first of `filenames`."""
+    filenames: list[str] = []
+    """Logical names: sections that name the same file share it. Files lie in scratch space."""
+    nr_files: int = 1
+    """Files of each clone, if it names none."""
     filesize_bytes: int | None = None
-    """Length of the file, if it is given beside the size."""
+    """Length of each file, if given."""
     stonewall: bool
     new_group: bool = False
     wait_for: str | None = None
@@ -198,7 +213,8 @@ def shipped_commands() -> dict[str, Path]:
 def load_workload(name_or_path: str) -> Workload:
     """Loads a shipped workload by name, a file by path, or a recording as ``trace:FILE``.
 
-    A file is a job file, or the description of a command.
+    A file is a job file, or the description of a command. As ``env:FILE`` a job file's ``${VARIABLES}`` are
+    taken from the environment.
 
     Raises:
         UnknownNameError: if there is neither; close names are suggested.
@@ -209,6 +225,9 @@ def load_workload(name_or_path: str) -> Workload:
     """
     if is_replay(name_or_path):
         return _of_recording(name_or_path)
+    if name_or_path.startswith(ENVIRONMENT):
+        path = Path(name_or_path.removeprefix(ENVIRONMENT))
+        return _read(path, name_or_path, environment=os.environ)
     shipped = shipped_workloads() | shipped_commands()
     if name_or_path in shipped:
         return _read(shipped[name_or_path], name_or_path)
@@ -223,7 +242,7 @@ def load_workload(name_or_path: str) -> Workload:
     )
 
 
-def _read(path: Path, source: str) -> Workload:
+def _read(path: Path, source: str, environment: Mapping[str, str] | None = None) -> Workload:
     try:
         text = read_text(path)
     except OSError as error:
@@ -233,7 +252,41 @@ def _read(path: Path, source: str) -> Workload:
         raise JobFileError("is not UTF-8 text", source=source, line=line) from error
     if path.suffix == COMMAND_SUFFIX:
         return workload_of_description(text, name=path.stem, source=source)
+    if needs_expansion(text, environment=environment is not None):
+        return _parse_expanded(expand(text, path, source, environment), path.stem, source)
     return parse_workload(text, name=path.stem, source=source)
+
+
+def _parse_expanded(expanded: JobText, name: str, source: str) -> Workload:
+    """Reads a job file that others are included in; remarks and mistakes name the file that they are in."""
+    try:
+        workload = parse_workload(expanded.text, name=name, source=source)
+    except JobFileError as error:
+        origin = expanded.origin(error.line)
+        if origin is None:
+            raise
+        message = error.message.removeprefix(f"{source}:{error.line}: ")
+        raise JobFileError(
+            message, source=origin[0], line=origin[1], option=error.option, hint=error.hint
+        ) from error
+
+    def placed(note: JobOptionNote) -> JobOptionNote:
+        file, line = expanded.origin(note.line) or (source, note.line)
+        message = note.message if file == source else f"{note.message} ({file}:{line})"
+        return note.model_copy(update={"line": line, "message": message})
+
+    first = workload.jobs[0].name
+    own = [
+        JobOptionNote(job=first, option=option, line=line, message=message)
+        for line, option, message in expanded.notes
+    ]
+    return workload.model_copy(
+        update={
+            "notes": [placed(note) for note in [*own, *workload.notes]],
+            "warnings": [placed(note) for note in workload.warnings],
+            "host_only": [placed(note) for note in workload.host_only],
+        }
+    )
 
 
 def workload_of_command(line: str) -> Workload:

@@ -279,7 +279,7 @@ pub fn run_clone(
     let mut worker = Worker {
         job,
         target,
-        generator: Generator::new(job, clone.index, clone.region, clone.seed),
+        generator: Generator::new(job, clone.index, &[clone.region], clone.seed),
         record: JobRecord::new(&job.name, 1),
         timing: clone.timing,
         slots: None,

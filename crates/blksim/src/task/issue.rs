@@ -34,13 +34,13 @@ impl Machine {
         if matches!(process.stage, IssueStage::Waiting) {
             process.stage = IssueStage::Issuing;
             process.generator.start(now_ns);
-            let (invalidate, pre_read, region) =
-                (process.invalidate, process.pre_read, process.region);
-            if invalidate {
-                self.mm.cache.invalidate(region.start, region.bytes);
-            }
-            if pre_read {
-                self.mm.cache.load(region.start, region.bytes);
+            for (region, _) in &process.files {
+                if process.invalidate {
+                    self.mm.cache.invalidate(region.start, region.bytes);
+                }
+                if process.pre_read {
+                    self.mm.cache.load(region.start, region.bytes);
+                }
             }
         }
         self.wake_process(index);
@@ -208,6 +208,7 @@ impl Machine {
         match step {
             Step::Transfer(transfer) => {
                 process.in_flight += 1;
+                process.turn_to(transfer.offset);
                 self.compute_issue(index, 1);
                 self.tasks.calling = Some(index);
                 self.start_buffered(index, transfer, start_ns);

@@ -41,7 +41,10 @@ pub struct JobProcess {
     pub(crate) job: usize,
     pub(crate) phase: usize,
     pub(crate) generator: Generator,
+    /// Its part of the file that it works on.
     pub(crate) region: Region,
+    /// Its parts of all its files, with the readahead state of each file descriptor.
+    pub(crate) files: Vec<(Region, Window)>,
     pub(crate) priority: Priority,
     /// Of its I/O contexts beyond its own: the first one's index among those of all processes.
     pub(crate) first_context: u32,
@@ -79,7 +82,7 @@ pub struct JobProcess {
     pub(crate) wake_ns: Option<u64>,
     /// Processor time while it is measured.
     pub(crate) cpu: CpuTime,
-    /// Readahead state of its file descriptor.
+    /// Readahead state of the file that it works on.
     pub(crate) window: Window,
 }
 
@@ -90,14 +93,15 @@ impl JobProcess {
         number: u32,
         phase: usize,
         rank: u32,
-        region: Region,
+        regions: &[Region],
         seed: u64,
     ) -> Self {
         Self {
             job: index,
             phase,
-            generator: Generator::new(job, number, region, seed),
-            region,
+            generator: Generator::new(job, number, regions, seed),
+            region: regions[0],
+            files: regions.iter().map(|region| (*region, Window::default())).collect(),
             priority: Priority::resolve(job.prioclass, job.prio, job.nice),
             first_context: 0,
             group: 0,
@@ -146,6 +150,22 @@ impl JobProcess {
         if let Some(recorder) = recorder {
             cold_path();
             recorder.finished_io(index, direction, bytes, (start_ns, now_ns), measured);
+        }
+    }
+
+    /// Turns to the file in which a byte of the device lies.
+    pub(crate) fn turn_to(&mut self, byte: u64) {
+        let holds = |region: &Region| (region.start..region.start + region.bytes).contains(&byte);
+        if likely(self.files.len() == 1) || holds(&self.region) {
+            return;
+        }
+        for (region, window) in &mut self.files {
+            if *region == self.region {
+                *window = self.window;
+            }
+        }
+        if let Some((region, window)) = self.files.iter().find(|(region, _)| holds(region)) {
+            (self.region, self.window) = (*region, *window);
         }
     }
 

@@ -111,13 +111,13 @@ impl Tasks {
         let mut processes_of_contexts = Vec::new();
         for (index, job) in jobs.iter().enumerate() {
             let phase = order.phases[index];
-            for (number, region) in layout.regions[index].iter().enumerate() {
+            for (number, files) in layout.regions[index].iter().enumerate() {
                 left_in_phase[phase] += 1;
                 let fork = processes.len() as u32;
                 let rank = ranks.of(fork);
                 all.push(Task::new(Role::Process(fork)));
                 let number = number as u32;
-                let mut process = JobProcess::new(job, index, number, phase, rank, *region, seed);
+                let mut process = JobProcess::new(job, index, number, phase, rank, files, seed);
                 if let Some(shared) = job.flow.and_then(|flow| flows.counters(flow.id)) {
                     process.generator.join_flow(job, shared);
                 }

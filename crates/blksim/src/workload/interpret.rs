@@ -4,10 +4,11 @@ use super::job::{
     Advice, BlockSizes, CommandPriority, Distribution, ExitWhat, Extent, Flow, Job, LatencyGoal,
     Mode, PerDirection, RateLimit, Sequence, Strides, Verify,
 };
-use super::parser::{Place, Settings};
+use super::parser::Place;
+use super::setting::Settings;
 use super::values::{
-    PLAIN, bytes, distribution, duration, extent, flag, levels, number, percent, priority_splits,
-    ranges, rates, sequence, sizes, splits,
+    MOST_FILES, PLAIN, ROUND_ROBIN, bytes, distribution, duration, extent, file_service, flag,
+    levels, number, percent, priority_splits, ranges, rates, sequence, sizes, splits,
 };
 use crate::core::error::JobFileError;
 
@@ -96,6 +97,7 @@ pub(super) fn job(
         identical: r.text("rw_sequencer") == Some("identical"),
         ..r.get("readwrite", PLAIN, sequence)?
     };
+    let io_size = r.get("io_size", None, |t| extent(t, 100, false).map(Some))?;
     let job = Job {
         name: name.to_owned(),
         line,
@@ -111,13 +113,17 @@ pub(super) fn job(
         iodepth_batch: r.number("iodepth_batch", 1)? as u32,
         block_sizes,
         block_align: r.directed("blockalign", None, |t| sizes(t).map(Some))?,
-        size: size(&r)?,
+        size: r.get("size", None, |t| extent(t, 100, false).map(Some))?,
         filesize: r.get("filesize", None, |t| bytes(t).map(Some))?,
-        offset: r.get("offset", Extent::Bytes(0), |t| extent(t, true, true))?,
-        offset_increment: r.get("offset_increment", 0, bytes)?,
-        io_size: r.get("io_size", None, |t| bytes(t).map(Some))?,
+        offset: r.get("offset", Extent::Bytes(0), |t| extent(t, 100, true))?,
+        offset_increment: r.get("offset_increment", Extent::Bytes(0), |t| extent(t, 100, true))?,
+        io_size: io_size.and_then(Extent::fixed_bytes),
+        io_size_percent: match io_size {
+            Some(Extent::Percent(percent)) => Some(percent),
+            _ => None,
+        },
         number_ios: r.optional("number_ios")?.map(|n| n as u64),
-        loops: r.number("loops", 1)?,
+        loops: r.number("loops", 1)?.max(1),
         runtime_ns: r.get("runtime", None, |t| duration(t, SECOND).map(Some))?.filter(|ns| *ns > 0),
         time_based: r.flag("time_based", false)?,
         ramp_time_ns: r.duration("ramp_time", SECOND)?,
@@ -131,10 +137,9 @@ pub(super) fn job(
             Some("stonewall") => ExitWhat::Stonewall,
             _ => ExitWhat::Group,
         },
-        filename: r.text("filename").map(|name| match r.text("directory") {
-            Some(folder) => format!("{folder}/{name}"),
-            None => name.to_owned(),
-        }),
+        filenames: filenames(&r)?,
+        nr_files: r.number("nrfiles", 1)?.max(1),
+        file_service: r.get("file_service_type", ROUND_ROBIN, file_service)?,
         rwmixread: match r.optional("rwmixwrite")? {
             Some(writes) if r.text("rwmixread").is_none() => 100 - writes as u64,
             _ => r.number("rwmixread", 50)?,
@@ -188,16 +193,34 @@ fn direct(r: &Reader) -> Result<bool, JobFileError> {
     r.flag("direct", false)
 }
 
-/// The bytes that a job covers; without a size, its whole file.
-fn size(r: &Reader) -> Result<Option<Extent>, JobFileError> {
-    let size = r.get("size", None, |t| extent(t, true, false).map(Some))?;
-    let file = r.get("filesize", None, |t| extent(t, false, false).map(Some))?;
-    Ok(match (size, file) {
-        (Some(Extent::Bytes(size)), Some(Extent::Bytes(file))) => {
-            Some(Extent::Bytes(size.min(file)))
+/// The names of a job's files. A colon separates them unless a backslash stands before it.
+fn filenames(r: &Reader) -> Result<Vec<String>, JobFileError> {
+    let mut names = vec![String::new()];
+    let mut letters = r.text("filename").unwrap_or_default().chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, letters.peek()) {
+            ('\\', Some(':')) => names.last_mut().into_iter().for_each(|name| name.push(':')),
+            (':', _) => {
+                names.push(String::new());
+                continue;
+            }
+            _ => names.last_mut().into_iter().for_each(|name| name.push(letter)),
         }
-        (size, file) => size.or(file),
-    })
+        if letter == '\\' && letters.peek() == Some(&':') {
+            letters.next();
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    if let Some(name) = names.iter().find(|name| {
+        name.ends_with('/') || name.ends_with("/..") || matches!(name.as_str(), "." | "..")
+    }) {
+        return Err(r.fail("filename", format!("{name:?} does not name a file")));
+    }
+    if names.len() as u64 > MOST_FILES {
+        return Err(r.fail("filename", format!("more than {MOST_FILES} files of one job")));
+    }
+    let Some(folder) = r.text("directory") else { return Ok(names) };
+    Ok(names.into_iter().map(|name| format!("{folder}/{name}")).collect())
 }
 
 fn verify(r: &Reader, mode: Mode) -> Result<Option<Verify>, JobFileError> {
@@ -305,26 +328,14 @@ fn no_split() -> PerDirection<BlockSizes> {
 
 /// Rules that concern several options.
 fn cross_check(job: &Job, r: &Reader) -> Result<(), JobFileError> {
-    let places = r.text("filename").unwrap_or_default().replace("\\:", "");
-    if places.contains(':') {
-        let message =
-            "several files for one section are not supported; give each a section of its own";
-        return Err(r.fail("filename", message));
-    }
-    if places.ends_with('/') || places.ends_with("/..") || matches!(&*places, "." | "..") {
-        let message = format!("{places:?} does not name a file");
-        return Err(r.fail("filename", message));
-    }
-    if job.time_based && job.runtime_ns.is_none() {
-        return Err(r.fail("time_based", "time_based needs a runtime"));
-    }
     let bandwidth = job.rate.bytes_per_second;
     let ios = job.rate.ios_per_second;
     if bandwidth != PerDirection::default() && ios != PerDirection::default() {
         return Err(r.fail("rate_iops", "rate and rate_iops cannot be combined"));
     }
+    check_blocks(job, r)?;
     let block = job.largest_block();
-    if let Some(size) = job.size.and_then(Extent::fixed_bytes) {
+    if let Some(size) = job.size.and_then(Extent::fixed_bytes).or(job.filesize) {
         if size < block {
             let message =
                 format!("a size of {size} bytes is smaller than a block of {block} bytes");
@@ -333,11 +344,38 @@ fn cross_check(job: &Job, r: &Reader) -> Result<(), JobFileError> {
     }
     for (name, value) in [
         ("offset", job.offset.fixed_bytes().unwrap_or(0)),
-        ("offset_increment", job.offset_increment),
+        ("offset_increment", job.offset_increment.fixed_bytes().unwrap_or(0)),
     ] {
-        if value % 512 != 0 {
-            return Err(r.fail(name, format!("{value} is not a multiple of 512 bytes")));
+        if value % 512 != 0 && !job.buffered() {
+            return Err(r.fail(name, format!("{value} is not a multiple of 512 bytes: {ALIGNED}")));
         }
+    }
+    Ok(())
+}
+
+const ALIGNED: &str =
+    "direct I/O and trims move whole sectors; buffered I/O (direct=0) takes any size";
+
+/// Only the page cache takes I/Os of any length.
+fn check_blocks(job: &Job, r: &Reader) -> Result<(), JobFileError> {
+    if job.buffered() {
+        return Ok(());
+    }
+    let named = ["bssplit", "bsrange", "blocksize"].into_iter().find(|name| r.text(name).is_some());
+    for (name, sizes) in [
+        (named.unwrap_or("blocksize"), job.block_sizes.read.all()),
+        (named.unwrap_or("blocksize"), job.block_sizes.write.all()),
+        ("blockalign", job.block_align.map_or(Vec::new(), |align| vec![align.read, align.write])),
+    ] {
+        if let Some(bytes) = sizes.into_iter().find(|bytes| bytes % 512 != 0) {
+            let message =
+                format!("a block size must be a multiple of 512 bytes, not {bytes}: {ALIGNED}");
+            return Err(r.fail(name, message));
+        }
+    }
+    if job.sequence.gap_bytes % 512 != 0 {
+        let gap = job.sequence.gap_bytes;
+        return Err(r.fail("readwrite", format!("{gap} is not a multiple of 512 bytes: {ALIGNED}")));
     }
     Ok(())
 }

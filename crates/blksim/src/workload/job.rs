@@ -49,14 +49,6 @@ pub enum Extent {
 }
 
 impl Extent {
-    /// Bytes on a device of `capacity` bytes; percentages are cut to 4 KiB.
-    pub fn bytes(self, capacity: u64) -> u64 {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Percent(percent) => (capacity / 100 * percent) & !4095,
-        }
-    }
-
     pub fn fixed_bytes(self) -> Option<u64> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
@@ -115,6 +107,14 @@ impl BlockSizes {
             Self::List(sizes) if sizes.len() == 1 => Some(sizes[0].0),
             Self::List(_) => None,
             Self::Range(smallest, largest) => (smallest == largest).then_some(*smallest),
+        }
+    }
+
+    /// The sizes that are named, apart from those without a share.
+    pub fn all(&self) -> Vec<u64> {
+        match self {
+            Self::List(sizes) => sizes.iter().map(|(bytes, _)| *bytes).collect(),
+            Self::Range(smallest, largest) => vec![*smallest, *largest],
         }
     }
 
@@ -198,6 +198,23 @@ pub enum Advice {
     Random,
 }
 
+/// The order in which a job turns to its files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileService {
+    pub order: FileOrder,
+    /// I/Os to one file before the next.
+    pub ios_in_turn: u64,
+}
+
+/// See [`FileService`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum FileOrder {
+    RoundRobin,
+    /// A file from beginning to end, then the next.
+    Sequential,
+    Random(Distribution),
+}
+
 /// A limit on the rate of one clone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimit {
@@ -226,11 +243,13 @@ pub struct Job {
     pub block_sizes: PerDirection<BlockSizes>,
     pub block_align: Option<PerDirection<u64>>,
     pub size: Option<Extent>,
-    /// Bytes of the file, if other than the size.
+    /// Bytes of each file, if given.
     pub filesize: Option<u64>,
     pub offset: Extent,
-    pub offset_increment: u64,
+    pub offset_increment: Extent,
     pub io_size: Option<u64>,
+    /// Instead of `io_size`: percent of the size.
+    pub io_size_percent: Option<u64>,
     pub number_ios: Option<u64>,
     pub loops: u64,
     pub runtime_ns: Option<u64>,
@@ -244,7 +263,11 @@ pub struct Job {
     /// Other jobs end with the first one that ends, in whichever job this is set.
     pub exitall: bool,
     pub exit_what: ExitWhat,
-    pub filename: Option<String>,
+    /// Names of its files, with the directory. Empty if it names none.
+    pub filenames: Vec<String>,
+    /// Files of each clone, if it names none.
+    pub nr_files: u64,
+    pub file_service: FileService,
     pub rwmixread: u64,
     pub percentage_random: u64,
     pub distribution: Distribution,
@@ -294,6 +317,16 @@ impl Job {
         self.number_ios = None;
         self.io_size = None;
         self.loops = 1;
+    }
+
+    /// Its I/Os pass through the page cache.
+    pub fn buffered(&self) -> bool {
+        !self.direct && !self.mode.trims
+    }
+
+    /// It repeats until its runtime is over; without one, fio forgets that it should.
+    pub fn repeats(&self) -> bool {
+        self.time_based && self.runtime_ns.is_some()
     }
 
     /// The engine keeps several I/Os in flight.

@@ -2,15 +2,18 @@
 //!
 //! 1. A job without `size` uses the whole device; all such jobs share it. If it
 //!    names a file to which another job gives a size, it uses that file.
-//! 2. A job with `size` and no `filename` has a file of its own for each clone.
+//! 2. A job with `size` and no `filename` has files of its own for each clone.
 //! 3. Jobs that name the same `filename` share one file.
 //! 4. A file is as large as the largest offset + size asked of it, with
 //!    `offset_increment` counted for every clone.
 //! 5. Files lie one behind the other from the device's start, in order of
 //!    appearance, each aligned to 1 MiB; an arrangement moves them apart.
+//! 6. A percentage is a share of the file that a job uses by rules 1 to 3. Nothing but the device
+//!    has a length beforehand if the job's own file has no `filesize`.
 
 use super::arrangement::Arrangement;
-use super::job::{Extent, Job};
+use super::extents::{self, FileNumber, Span};
+use super::job::Job;
 use crate::core::error::{ErrorKind, SimulationError};
 use crate::core::quantity::format_bytes;
 
@@ -24,7 +27,7 @@ pub struct File {
     pub bytes: u64,
 }
 
-/// The part of the device that one clone may use.
+/// The part of a file that one clone may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     /// Index of the file.
@@ -35,14 +38,16 @@ pub struct Region {
     /// Its start in its file, and the size of the file.
     pub begin: u64,
     pub file_bytes: u64,
+    /// Bytes of one pass over all of the clone's files.
+    pub pass_bytes: u64,
 }
 
 /// Files and regions of a whole job file.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
     pub files: Vec<File>,
-    /// Regions of each job's clones.
-    pub regions: Vec<Vec<Region>>,
+    /// Regions of each job's clones: one for each of a clone's files.
+    pub regions: Vec<Vec<Vec<Region>>>,
 }
 
 /// A file without a place yet.
@@ -59,54 +64,45 @@ pub fn lay_out(
     arrangement: Option<Arrangement>,
 ) -> Result<Layout, SimulationError> {
     let mut wanted: Vec<Wanted> = Vec::new();
-    let mut claims: Vec<Vec<(usize, u64, Option<u64>)>> = Vec::new();
+    let mut claims: Vec<Vec<Vec<usize>>> = Vec::new();
     for job in jobs {
-        let size = job.size.map(|extent| extent.bytes(capacity));
-        let offset = start_offset(job, size, capacity);
-        let mut claim = Vec::new();
-        for clone in 0..u64::from(job.numjobs) {
-            let begin = offset.saturating_add(job.offset_increment.saturating_mul(clone));
-            let file = match (&job.filename, size) {
-                (None, Some(_)) => {
-                    wanted.push(Wanted { name: None, bytes: 0, whole_device: false });
-                    wanted.len() - 1
+        let mut of_clones = Vec::new();
+        for _ in 0..job.numjobs {
+            let mut claim = Vec::new();
+            for number in extents::file_numbers(job) {
+                let file = match extents::place(jobs, job, number.name) {
+                    extents::Place::Own => own(&mut wanted),
+                    extents::Place::Named(name) => named(&mut wanted, name),
+                    extents::Place::Device => whole_device(&mut wanted, capacity),
+                };
+                if !wanted[file].whole_device {
+                    let end = extents::end_in_sized_file(job, number);
+                    wanted[file].bytes = wanted[file].bytes.max(end);
                 }
-                (Some(name), _) if names_a_sized_file(jobs, name) => named(&mut wanted, name),
-                _ => whole_device(&mut wanted, capacity),
-            };
-            if let (Some(size), false) = (size, wanted[file].whole_device) {
-                // Own files are alike for all clones: each as large as the largest.
-                let last = job.offset_increment.saturating_mul(u64::from(job.numjobs) - 1);
-                let end = offset.saturating_add(last).saturating_add(size);
-                let whole = job.filesize.unwrap_or(0);
-                wanted[file].bytes = wanted[file].bytes.max(end).max(whole);
+                claim.push(file);
             }
-            claim.push((file, begin, size));
+            of_clones.push(claim);
         }
-        claims.push(claim);
+        claims.push(of_clones);
     }
     let mut files = place(&wanted, capacity)?;
     if let Some(arrangement) = arrangement {
         scatter(&wanted, &mut files, arrangement, capacity);
     }
     let mut regions = Vec::new();
-    for (job, claim) in jobs.iter().zip(claims) {
-        let clones =
-            claim.into_iter().map(|(file, begin, size)| region(job, &files, file, begin, size));
+    for (job, of_clones) in jobs.iter().zip(claims) {
+        let clones = of_clones
+            .into_iter()
+            .enumerate()
+            .map(|(clone, claim)| clone_regions(job, &files, clone as u64, &claim));
         regions.push(clones.collect::<Result<Vec<_>, _>>()?);
     }
     Ok(Layout { files, regions })
 }
 
-fn start_offset(job: &Job, size: Option<u64>, capacity: u64) -> u64 {
-    match job.offset {
-        Extent::Bytes(bytes) => bytes,
-        percent @ Extent::Percent(_) => percent.bytes(size.unwrap_or(capacity)),
-    }
-}
-
-fn names_a_sized_file(jobs: &[Job], name: &str) -> bool {
-    jobs.iter().any(|job| job.filename.as_deref() == Some(name) && job.size.is_some())
+fn own(wanted: &mut Vec<Wanted>) -> usize {
+    wanted.push(Wanted { name: None, bytes: 0, whole_device: false });
+    wanted.len() - 1
 }
 
 fn named(wanted: &mut Vec<Wanted>, name: &str) -> usize {
@@ -163,16 +159,38 @@ fn scatter(wanted: &[Wanted], files: &mut [File], arrangement: Arrangement, capa
     }
 }
 
+/// The regions of a clone in its files.
+fn clone_regions(
+    job: &Job,
+    files: &[File],
+    clone: u64,
+    claim: &[usize],
+) -> Result<Vec<Region>, SimulationError> {
+    let mut regions = Vec::new();
+    let mut total = 0_u64;
+    for (number, index) in extents::file_numbers(job).into_iter().zip(claim) {
+        let (region, counted) = region(job, files, *index, clone, number)?;
+        total = total.saturating_add(counted);
+        regions.push(region);
+    }
+    let pass_bytes = extents::pass_bytes(job, total);
+    for region in &mut regions {
+        region.pass_bytes = pass_bytes;
+    }
+    Ok(regions)
+}
+
+/// A clone's region in a file, and the bytes by which it counts toward a pass.
 fn region(
     job: &Job,
     files: &[File],
     index: usize,
-    begin: u64,
-    size: Option<u64>,
-) -> Result<Region, SimulationError> {
+    clone: u64,
+    number: FileNumber,
+) -> Result<(Region, u64), SimulationError> {
     let file = files[index];
-    let rest = file.bytes.saturating_sub(begin);
-    let bytes = size.unwrap_or(rest).min(rest);
+    let Span { begin, bytes: wanted } = extents::span(job, clone, number, file.bytes);
+    let bytes = wanted.min(file.bytes.saturating_sub(begin));
     let block = job.largest_block();
     if begin >= file.bytes {
         let message = format!(
@@ -187,7 +205,15 @@ fn region(
         return Err(SimulationError::of(ErrorKind::Layout, "size", message));
     }
     let start = file.start + begin;
-    Ok(Region { file: index as u32, start, bytes, begin, file_bytes: file.bytes })
+    let region = Region {
+        file: index as u32,
+        start,
+        bytes,
+        begin,
+        file_bytes: file.bytes,
+        pass_bytes: bytes,
+    };
+    Ok((region, extents::counted(job, bytes)))
 }
 
 #[cfg(test)]
@@ -201,14 +227,68 @@ mod tests {
         lay_out(&parse(text, "test").unwrap().jobs, capacity, None)
     }
 
+    fn whole_region(bytes: u64) -> Region {
+        Region { file: 0, start: 0, bytes, begin: 0, file_bytes: bytes, pass_bytes: bytes }
+    }
+
+    /// Start and bytes of the regions of all clones of all jobs.
+    fn spans(text: &str, capacity: u64) -> Vec<(u64, u64)> {
+        let layout = laid_out(text, capacity).unwrap();
+        layout.regions.into_iter().flatten().flatten().map(|r| (r.start, r.bytes)).collect()
+    }
+
+    #[test]
+    fn percentages_are_shares_of_the_file() {
+        // fio 3.33 on a device of 1 GiB and 4 KiB, and on files.
+        let device: u64 = (1 << 30) + 4096;
+        let half = (device / 2).next_multiple_of(4096);
+        for (text, expected) in [
+            ("[a]\nsize=100%\n", vec![(0, device)]),
+            ("[a]\nsize=50%\nbs=64k\n", vec![(0, device / 2 / 65_536 * 65_536)]),
+            ("[a]\noffset=50%\nsize=25%\n", vec![(half, device / 4 / 4096 * 4096)]),
+            ("[a]\noffset=50%\nsize=256m\n", vec![(half, 256 * MIB)]),
+            ("[a]\nfilesize=16m\nsize=50%\n", vec![(0, 8 * MIB)]),
+            ("[a]\nfilesize=16m\noffset=25%\n", vec![(4 * MIB, 12 * MIB)]),
+            (
+                "[a]\nsize=16m\nfilename=x\n[b]\nfilename=x\noffset=50%\n",
+                vec![(0, 16 * MIB), (8 * MIB, 8 * MIB)],
+            ),
+            (
+                "[a]\nfilename=/dev/x\nsize=1m\n[b]\nfilename=/dev/x\nsize=1m\noffset=50%\n",
+                vec![(0, MIB), (half, MIB)],
+            ),
+            (
+                "[a]\nsize=1m\noffset_increment=25%\nnumjobs=2\n",
+                vec![(0, MIB), ((device / 4).next_multiple_of(4096), MIB)],
+            ),
+        ] {
+            assert_eq!(spans(text, device), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn several_files_divide_the_size() {
+        let text = "[a]\nsize=1000k\nbs=64k\nnrfiles=3\n";
+        let layout = laid_out(text, 10 * MIB).unwrap();
+        let [clone] = layout.regions[0].as_slice() else { panic!() };
+        let lengths: Vec<u64> = clone.iter().map(|region| region.bytes).collect();
+        assert_eq!(lengths, [1_024_000 / 3; 3]);
+        assert!(clone.iter().all(|region| region.pass_bytes == 3 * (1_024_000 / 3)));
+        assert_eq!(layout.files.len(), 3);
+        let text = "[a]\nsize=2m\nfilename=x:y\n[b]\nfilename=y\nsize=1m\noffset=1m\n";
+        let layout = laid_out(text, 10 * MIB).unwrap();
+        assert_eq!(layout.files.iter().map(|file| file.bytes).collect::<Vec<_>>(), [MIB, 2 * MIB]);
+        assert_eq!(layout.regions[1][0][0].file, 1);
+    }
+
     #[test]
     fn jobs_without_size_share_the_device() {
         let layout = laid_out("[a]\n[b]\noffset=1m\n", 10 * MIB).unwrap();
         assert_eq!(layout.files.len(), 1);
-        let whole = Region { file: 0, start: 0, bytes: 10 * MIB, begin: 0, file_bytes: 10 * MIB };
-        assert_eq!(layout.regions[0][0], whole);
-        let rest = Region { start: MIB, bytes: 9 * MIB, begin: MIB, ..whole };
-        assert_eq!(layout.regions[1][0], rest);
+        let whole = whole_region(10 * MIB);
+        assert_eq!(layout.regions[0][0], [whole]);
+        let rest = Region { start: MIB, bytes: 9 * MIB, begin: MIB, pass_bytes: 9 * MIB, ..whole };
+        assert_eq!(layout.regions[1][0], [rest]);
     }
 
     #[test]
@@ -216,9 +296,9 @@ mod tests {
         let jobs = parse("[a]\n[b]\nsize=1m\nnumjobs=2\n", "test").unwrap().jobs;
         let starts = |seed| {
             let layout = lay_out(&jobs, 1000 * MIB, Some(Arrangement { seed })).unwrap();
-            assert_eq!(layout.regions[0][0].start, 0);
-            assert_eq!(layout.regions[0][0].bytes, 1000 * MIB);
-            layout.regions[1].iter().map(|region| region.start).collect::<Vec<_>>()
+            assert_eq!(layout.regions[0][0][0].start, 0);
+            assert_eq!(layout.regions[0][0][0].bytes, 1000 * MIB);
+            layout.regions[1].iter().map(|files| files[0].start).collect::<Vec<_>>()
         };
         assert_eq!(starts(1), starts(1));
         assert_ne!(starts(1), starts(2));
@@ -228,7 +308,7 @@ mod tests {
     #[test]
     fn clones_have_files_of_their_own() {
         let layout = laid_out("[a]\nsize=1100k\nnumjobs=3\n", 10 * MIB).unwrap();
-        let starts: Vec<_> = layout.regions[0].iter().map(|r| r.start).collect();
+        let starts: Vec<_> = layout.regions[0].iter().map(|r| r[0].start).collect();
         assert_eq!(starts, [0, 2 * MIB, 4 * MIB]);
     }
 
@@ -237,11 +317,11 @@ mod tests {
         let text = "[a]\nfilename=x\nsize=1m\nnumjobs=2\noffset_increment=1m\n[b]\nfilename=x\n[c]\nsize=1m\n";
         let layout = laid_out(text, 10 * MIB).unwrap();
         assert_eq!(layout.files[0], File { start: 0, bytes: 2 * MIB });
-        let whole = Region { file: 0, start: 0, bytes: 2 * MIB, begin: 0, file_bytes: 2 * MIB };
-        let half = Region { start: MIB, bytes: MIB, begin: MIB, ..whole };
-        assert_eq!(layout.regions[0][1], half);
-        assert_eq!(layout.regions[1][0], whole);
-        assert_eq!(layout.regions[2][0].start, 2 * MIB);
+        let whole = whole_region(2 * MIB);
+        let half = Region { start: MIB, bytes: MIB, begin: MIB, pass_bytes: MIB, ..whole };
+        assert_eq!(layout.regions[0][1], [half]);
+        assert_eq!(layout.regions[1][0], [whole]);
+        assert_eq!(layout.regions[2][0][0].start, 2 * MIB);
     }
 
     #[test]

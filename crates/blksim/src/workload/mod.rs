@@ -1,7 +1,10 @@
 //! Workloads in fio's language: from a job file to a stream of I/Os.
 
+mod arithmetic;
 pub mod arrangement;
 pub mod command_priority;
+mod extents;
+mod file_turns;
 pub mod flow;
 mod free_blocks;
 pub mod generator;
@@ -15,11 +18,13 @@ pub mod order;
 pub mod own_priority;
 mod parser;
 pub mod replay;
+mod setting;
 mod strides;
 mod transfers;
 mod values;
 mod verification;
 
+pub use extents::covers_device;
 pub use job::{Job, JobFile};
 pub use parser::parse;
 pub use transfers::transfers;

@@ -3,28 +3,15 @@
 //! `[global]` sections give defaults to the sections below them. Comments start
 //! with `;` or `#`. Every error names the file, the line and the option.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::interpret;
 use super::job::{Extent, Job, JobFile, Remark};
-use super::options::{self, OptionSpec, Support, host_only};
+use super::options::{Kind, Support, host_only};
 use super::replay::{JobReplay, KEY, PlanError, TaskPlan, check_together, decode};
-use super::values;
+use super::setting::{Setting, Settings, in_binary_units, is_absent, read_setting};
 use crate::core::error::JobFileError;
-use crate::core::params::nearest;
 use crate::core::record::Direction;
-
-/// An option as written in the file.
-#[derive(Debug, Clone)]
-pub(super) struct Setting {
-    pub spec: &'static OptionSpec,
-    pub text: String,
-    pub line: u32,
-}
-
-/// The settings of a section, by canonical name.
-pub(super) type Settings = BTreeMap<&'static str, Setting>;
 
 /// The place of an error.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +39,52 @@ struct Section {
     name: String,
     line: u32,
     settings: Settings,
+    /// Options that were given again, with the line of each.
+    repeated: Vec<(&'static str, u32)>,
     /// Its recorded I/Os, with their line.
     replay: Option<(u32, Vec<TaskPlan>)>,
+}
+
+impl Section {
+    fn new(name: String, line: u32) -> Self {
+        Self { name, line, settings: Settings::new(), repeated: Vec::new(), replay: None }
+    }
+
+    /// fio takes every section whose name begins so for one of defaults.
+    fn is_global(&self) -> bool {
+        self.name.starts_with("global")
+    }
+
+    /// Adds an option. The last one counts; file names add up.
+    fn add(&mut self, setting: Setting) {
+        let (name, line) = (setting.spec.name, setting.line);
+        if !join_files(&mut self.settings, &setting)
+            && self.settings.insert(name, setting).is_some()
+        {
+            self.repeated.push((name, line));
+        }
+    }
+}
+
+/// Adds file names to those that there are; a job works on all of them (`str_filename_cb` in
+/// `options.c`, fio 3.33). Returns false if it is another option, or the first.
+fn join_files(settings: &mut Settings, setting: &Setting) -> bool {
+    if setting.spec.name != "filename" {
+        return false;
+    }
+    let Some(names) = settings.get_mut("filename") else { return false };
+    names.text = format!("{}:{}", names.text, setting.text);
+    names.line = setting.line;
+    true
+}
+
+/// Adds a section's settings to the defaults above it.
+fn extend(settings: &mut Settings, section: &Settings) {
+    for (name, setting) in section {
+        if !join_files(settings, setting) {
+            settings.insert(name, setting.clone());
+        }
+    }
 }
 
 /// Reads a job file.
@@ -63,14 +94,19 @@ pub fn parse(text: &str, source: &str) -> Result<JobFile, JobFileError> {
     let mut file = JobFile { source: source.to_owned(), ..JobFile::default() };
     let mut global = Settings::new();
     for section in sections {
-        if section.name == "global" {
-            global.extend(section.settings);
+        note_repeated(&section, &mut file);
+        if section.is_global() {
+            extend(&mut global, &section.settings);
             continue;
         }
         let mut settings = global.clone();
-        settings.extend(section.settings);
-        note_support(&section.name, &settings, &mut file);
-        let mut job = interpret::job(&section.name, section.line, &settings, place)?;
+        extend(&mut settings, &section.settings);
+        settings.retain(|_, setting| !is_absent(setting.spec, &setting.text));
+        let name = note_name(&section, &mut file);
+        rewrite_units(&name, &mut settings, &mut file);
+        note_support(&name, &settings, &mut file);
+        let mut job = interpret::job(&name, section.line, &settings, place)?;
+        note_effects(&job, &mut file);
         if let Some((line, plans)) = section.replay {
             replay(&mut job, plans).map_err(|message| place.error(line, Some(KEY), message))?;
         }
@@ -150,22 +186,14 @@ fn split_sections(text: &str, place: Place) -> Result<Vec<Section>, JobFileError
             if name.is_empty() {
                 return Err(place.error(line, None, "a section needs a name"));
             }
-            if name != "global" {
-                if let Some(first) = sections.iter().find(|s| s.name == name) {
-                    let message =
-                        format!("section [{name}] occurs twice (first in line {})", first.line);
-                    return Err(place.error(line, None, message));
-                }
-            }
-            let (name, settings) = (name.to_owned(), Settings::new());
-            sections.push(Section { name, line, settings, replay: None });
+            sections.push(Section::new(name.to_owned(), line));
             continue;
         }
         let Some(section) = sections.last_mut() else {
             return Err(place.error(line, None, "an option stands before the first [section]"));
         };
         if let Some((KEY, text)) = content.split_once('=').map(|(key, text)| (key.trim(), text)) {
-            if section.name == "global" || section.replay.is_some() {
+            if section.is_global() || section.replay.is_some() {
                 let message = "each section that replays has one plan, and [global] has none";
                 return Err(place.error(line, Some(KEY), message));
             }
@@ -174,75 +202,77 @@ fn split_sections(text: &str, place: Place) -> Result<Vec<Section>, JobFileError
             section.replay = Some((line, plans));
             continue;
         }
-        let setting = read_setting(content, line, place)?;
-        let name = setting.spec.name;
-        if let Some(first) = section.settings.get(name) {
-            let message = format!(
-                "{name} is given twice in [{}] (first in line {})",
-                section.name, first.line
-            );
-            return Err(place.error(line, Some(name), message));
-        }
-        section.settings.insert(name, setting);
+        section.add(read_setting(content, line, place)?);
     }
     Ok(sections)
 }
 
-/// Cuts a trailing comment: `;` or `#` after a space.
-fn without_comment(content: &str) -> &str {
-    let mut previous_is_space = false;
-    for (index, c) in content.char_indices() {
-        if previous_is_space && (c == ';' || c == '#') {
-            return content[..index].trim_end();
-        }
-        previous_is_space = c.is_whitespace();
+/// Notes options that were given more than once in a section.
+fn note_repeated(section: &Section, file: &mut JobFile) {
+    for &(option, line) in &section.repeated {
+        let message = format!("given more than once in [{}]; the last one counts", section.name);
+        let (job, option) = (section.name.clone(), option.to_owned());
+        file.notes.push(Remark { job, option, line, message });
     }
-    content
 }
 
-fn read_setting(content: &str, line: u32, place: Place) -> Result<Setting, JobFileError> {
-    let content = without_comment(content);
-    let (key, value) = match content.split_once('=') {
-        Some((key, value)) => (key.trim(), Some(value.trim())),
-        None => (content, None),
-    };
-    let Some(spec) = options::find(key) else {
-        let hint = match nearest(key, options::usable_names()) {
-            Some(name) => format!("; did you mean {name}?"),
-            None => String::new(),
-        };
-        return Err(place.error(
-            line,
-            Some(key),
-            format!("{key} is not an option that blklab supports{hint}"),
-        ));
-    };
-    if spec.support == Support::Refused {
-        return Err(place.error(
-            line,
-            Some(spec.name),
-            format!("{key} is not allowed: {}", spec.help),
-        ));
+/// The name of a section's job: its own, or one with a number if another job has that.
+fn note_name(section: &Section, file: &mut JobFile) -> String {
+    let Section { name, line, .. } = section;
+    let taken = |name: &str| file.jobs.iter().any(|job| job.name == name);
+    if !taken(name) {
+        return name.clone();
     }
-    if value.is_some_and(|value| value.contains("${")) {
-        let message = "variables of the environment are not replaced, so that a stored run can be repeated; \
-                       write the value";
-        return Err(place.error(line, Some(spec.name), message));
+    let free = (2..=u32::MAX).map(|number| format!("{name}-{number}")).find(|name| !taken(name));
+    let free = free.unwrap_or_default();
+    let message = format!("another section has this name; its job is called {free} here");
+    let (job, option) = (free.clone(), format!("[{name}]"));
+    file.notes.push(Remark { job, option, line: *line, message });
+    free
+}
+
+/// Rewrites sizes in units of 1000 as bytes, with a note where they are easily overlooked.
+fn rewrite_units(job: &str, settings: &mut Settings, file: &mut JobFile) {
+    let decimal_base = settings.get("kb_base").is_some_and(|base| base.text == "1000");
+    for setting in settings.values_mut() {
+        let Some(text) = in_binary_units(setting, decimal_base) else { continue };
+        if !decimal_base {
+            let message = format!(
+                "fio takes {} for {text}: KiB and its like are powers of 1000 unless kb_base=1000, k and \
+                 its like are powers of 1024",
+                setting.text
+            );
+            let option = setting.spec.name.to_owned();
+            let line = setting.line;
+            note_once(&mut file.notes, Remark { job: job.to_owned(), option, line, message });
+        }
+        setting.text = text;
     }
-    let text = match value {
-        Some("") => {
-            return Err(place.error(line, Some(spec.name), format!("{key} has no value")));
-        }
-        Some(value) => value.to_owned(),
-        None if spec.kind == options::Kind::Flag => "1".to_owned(),
-        None if spec.kind == options::Kind::LogName => String::new(),
-        None => {
-            let message = format!("{key} needs a value: {}", spec.kind.describe());
-            return Err(place.error(line, Some(spec.name), message));
-        }
+}
+
+/// Notes options that have no effect beside others, as fio itself warns of some.
+fn note_effects(job: &Job, file: &mut JobFile) {
+    let mut note = |option: &str, message: String| {
+        let line = job.option_lines.get(option).copied().unwrap_or(job.line);
+        let (job, option) = (job.name.clone(), option.to_owned());
+        note_once(&mut file.notes, Remark { job, option, line, message });
     };
-    values::check(spec, &text).map_err(|message| place.error(line, Some(spec.name), message))?;
-    Ok(Setting { spec, text, line })
+    if job.time_based && job.runtime_ns.is_none() {
+        note("time_based", "it counts only with a runtime; --runtime gives one".to_owned());
+    }
+    if job.iodepth > 1 && !job.asynchronous() {
+        let message = format!(
+            "{} does one I/O at a time, so a depth of {} has no effect; libaio and io_uring keep more in \
+             flight",
+            job.engine, job.iodepth
+        );
+        note("iodepth", message);
+    }
+    if job.iodepth > 1 && job.engine == "libaio" && !job.direct && !job.mode.trims {
+        let message =
+            "libaio without direct=1 waits for each I/O in the kernel, so the depth has no effect";
+        note("iodepth", message.to_owned());
+    }
 }
 
 /// Notes the options of a job that are not followed to the letter. What concerns the whole file is
@@ -289,7 +319,7 @@ fn mapped_to(setting: &Setting) -> Option<String> {
             Some("fio 3.33 may never end with offload; I/O is submitted inline".to_owned())
         }
         "write_iolog" => Some("fio's log is kept with the run".to_owned()),
-        _ if setting.spec.kind == options::Kind::LogName => {
+        _ if setting.spec.kind == Kind::LogName => {
             Some("fio's log is kept with the run, averaged over windows".to_owned())
         }
         _ => None,

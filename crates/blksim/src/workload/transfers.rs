@@ -17,8 +17,8 @@ pub fn transfers(
     let mut all = Vec::new();
     for (job, regions) in jobs.iter().zip(&layout.regions) {
         let mut clones = Vec::new();
-        for (index, region) in regions.iter().enumerate() {
-            let generator = Generator::new(job, index as u32, *region, seed);
+        for (index, files) in regions.iter().enumerate() {
+            let generator = Generator::new(job, index as u32, files, seed);
             clones.push(transfers_of(generator, most));
         }
         all.push(clones);

@@ -1,7 +1,8 @@
 //! Values of options: from text to sizes, times, lists.
 
 use super::job::{
-    BlockSizes, CommandPriority, Distribution, Extent, Mode, PerDirection, Sequence, Zone,
+    BlockSizes, CommandPriority, Distribution, Extent, FileOrder, FileService, Mode, PerDirection,
+    Sequence, Zone,
 };
 use super::options::{Kind, OptionSpec, RW_MODES};
 use crate::core::quantity::{parse_bytes, parse_duration_ns};
@@ -10,6 +11,11 @@ use crate::core::quantity::{parse_bytes, parse_duration_ns};
 const MAX_BYTES: u64 = 1 << 62;
 /// The largest block: the largest that a kernel transfers with one call.
 const MAX_BLOCK: u64 = 1 << 30;
+/// Most files of one clone.
+pub(super) const MOST_FILES: u64 = 65_536;
+/// fio's order of files.
+pub(super) const ROUND_ROBIN: FileService =
+    FileService { order: FileOrder::RoundRobin, ios_in_turn: 1 };
 /// A century; longer times are mistakes.
 const MAX_DURATION_NS: u64 = 36_500 * 86_400 * 1_000_000_000;
 
@@ -18,7 +24,8 @@ pub(super) fn check(spec: &OptionSpec, text: &str) -> Result<(), String> {
     match spec.kind {
         Kind::Flag => flag(text).map(drop),
         Kind::Number(min, max) => number(text, min, max).map(drop),
-        Kind::Size { percent, zero } => extent(text, percent, zero).map(drop),
+        Kind::Size { most_percent, zero } => extent(text, most_percent, zero).map(drop),
+        Kind::FileService => file_service(text).map(drop),
         Kind::Duration(unit) => duration(text, unit).map(drop),
         Kind::Choice(words) if words.contains(&text) => Ok(()),
         Kind::Choice(words) => Err(format!("{text:?} is not one of {}", words.join(", "))),
@@ -68,15 +75,16 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-pub(super) fn extent(text: &str, percent: bool, zero: bool) -> Result<Extent, String> {
+/// A size, or a percentage up to `most`; 0 for none.
+pub(super) fn extent(text: &str, most: u64, zero: bool) -> Result<Extent, String> {
     if let Some(share) = text.strip_suffix('%') {
-        if !percent {
-            return Err("a percentage is not possible here".to_owned());
+        if most == 0 {
+            return Err("a percentage is not possible here; write bytes, such as 512m".to_owned());
         }
         return match share.trim().parse::<u64>() {
-            Ok(share) if share <= 100 && (zero || share > 0) => Ok(Extent::Percent(share)),
+            Ok(share) if share <= most && (zero || share > 0) => Ok(Extent::Percent(share)),
             _ => Err(format!(
-                "{text:?} is not a whole percentage between {} and 100",
+                "{text:?} is not a whole percentage between {} and {most}",
                 u8::from(!zero)
             )),
         };
@@ -85,6 +93,33 @@ pub(super) fn extent(text: &str, percent: bool, zero: bool) -> Result<Extent, St
         0 if !zero => Err("must be larger than 0".to_owned()),
         bytes => Ok(Extent::Bytes(bytes)),
     }
+}
+
+/// The order in which files take turns: `random:4` does four I/Os to each.
+pub(super) fn file_service(text: &str) -> Result<FileService, String> {
+    let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
+    let order = match name {
+        "roundrobin" => FileOrder::RoundRobin,
+        "sequential" => FileOrder::Sequential,
+        "random" => FileOrder::Random(Distribution::Uniform),
+        "zipf" | "pareto" => return distributed(text),
+        // fio's other word for it.
+        "gauss" | "normal" => {
+            let deviation = parameter.map_or("normal".to_owned(), |p| format!("normal:{p}"));
+            return distributed(&deviation);
+        }
+        _ => {
+            return Err(format!(
+                "{name:?} is not one of random, roundrobin, sequential, zipf, pareto, normal, gauss"
+            ));
+        }
+    };
+    let ios_in_turn = parameter.map_or(Ok(1), |nr| number(nr, 1, i64::MAX))? as u64;
+    Ok(FileService { order, ios_in_turn })
+}
+
+fn distributed(text: &str) -> Result<FileService, String> {
+    Ok(FileService { order: FileOrder::Random(distribution(text)?), ios_in_turn: 1 })
 }
 
 pub(super) fn duration(text: &str, unit_ns: u64) -> Result<u64, String> {
@@ -115,9 +150,6 @@ pub(super) fn per_direction<T: Clone>(
 pub(super) fn block(text: &str) -> Result<u64, String> {
     match bytes(text)? {
         0 => Err("a block size must be larger than 0".to_owned()),
-        size if size % 512 != 0 => {
-            Err(format!("a block size must be a multiple of 512 bytes, not {size}"))
-        }
         size if size > MAX_BLOCK => {
             Err(format!("{text}: blocks of more than 1 GiB are not supported"))
         }
@@ -201,9 +233,6 @@ pub(super) fn sequence(text: &str) -> Result<Sequence, String> {
         None => (modifier, false),
     };
     let size = bytes(size)?;
-    if size % 512 != 0 {
-        return Err(format!("{size} is not a multiple of 512 bytes"));
-    }
     let gap_bytes = if back { -(size as i64) } else { size as i64 };
     Ok(Sequence { gap_bytes, ..PLAIN })
 }
@@ -289,12 +318,11 @@ fn zones(text: &str, absolute: bool) -> Result<Vec<Zone>, String> {
 /// Ranges of block sizes for reads and writes.
 pub(super) fn ranges(text: &str) -> Result<PerDirection<BlockSizes>, String> {
     per_direction(text, |range| {
-        let (low, high) = range.split_once('-').unwrap_or((range, range));
-        let (low, high) = (block(low.trim())?, block(high.trim())?);
-        if low > high {
-            return Err(format!("{range:?} begins above its end"));
-        }
-        Ok(BlockSizes::Range(low, high))
+        let bounds = range.split_once('-').or_else(|| range.split_once(':'));
+        let (one, other) = bounds.unwrap_or((range, range));
+        let (one, other) = (block(one.trim())?, block(other.trim())?);
+        // fio swaps bounds in the wrong order.
+        Ok(BlockSizes::Range(one.min(other), one.max(other)))
     })
 }
 

@@ -23,28 +23,28 @@ fn errors_in_job_files_name_line_and_option() {
         ("bs=4k\n[a]\n", Some(1), None, "before the first"),
         ("[a\nbs=4k\n", Some(1), None, "closing ]"),
         ("[]\n", Some(1), None, "needs a name"),
-        ("[a]\n[a]\n", Some(2), None, "twice"),
-        ("[a]\n\nbs=4k\nblocksize=8k\n", Some(4), Some("blocksize"), "given twice"),
         ("[a]\nblocksiz=4k\n", Some(2), Some("blocksiz"), "did you mean blocksize"),
         ("[a]\nzonemodes=1\n", Some(2), Some("zonemodes"), "not an option"),
-        ("[a]\nrw=read:1000\n", Some(2), Some("readwrite"), "multiple of 512"),
+        ("[a]\nrw=read:1000\ndirect=1\n", Some(2), Some("readwrite"), "multiple of 512"),
         ("[a]\nrw=randread:0\n", Some(2), Some("readwrite"), "at least 1"),
         ("[a]\nrw_sequencer=both\n", Some(2), Some("rw_sequencer"), "not one of"),
         ("[a]\nbs=0\n", Some(2), Some("blocksize"), "larger than 0"),
-        ("[a]\nbs=1000\n", Some(2), Some("blocksize"), "multiple of 512"),
+        ("[a]\nbs=1000\ndirect=1\n", Some(2), Some("blocksize"), "multiple of 512"),
+        ("[a]\nbs=1000\nrw=trim\n", Some(2), Some("blocksize"), "buffered I/O"),
+        ("[a]\noffset=1000\ndirect=1\n", Some(2), Some("offset"), "buffered I/O"),
+        ("[a]\nbs=4k-64k\n", Some(2), Some("blocksize"), "write bsrange=4k-64k"),
+        ("[a]\nioengine=rbd\n", Some(2), Some("ioengine"), "drives a cluster"),
+        ("[a]\nfilename=x:/tmp/\n", Some(2), Some("filename"), "does not name a file"),
+        ("[a]\nfile_service_type=last\n", Some(2), Some("file_service_type"), "not one of"),
         ("[a]\nrw=erase\n", Some(2), Some("readwrite"), "not one of"),
-        ("[a]\nsize=0\n", Some(2), Some("size"), "larger than 0"),
         ("[a]\nsize=120%\n", Some(2), Some("size"), "percentage"),
         ("[a]\nsize\n", Some(2), Some("size"), "needs a value"),
         ("[a]\nsize=\n", Some(2), Some("size"), "no value"),
         ("[a]\niodepth=0\n", Some(2), Some("iodepth"), "between 1"),
         ("[a]\nruntime=soon\n", Some(2), Some("runtime"), "not a duration"),
-        ("[a]\ntime_based\n", Some(2), Some("time_based"), "needs a runtime"),
-        ("[a]\nfilename=x:y\n", Some(2), Some("filename"), "section of its own"),
         ("[a]\nfilename=/tmp/\n", Some(2), Some("filename"), "does not name a file"),
         ("[a]\nopendir=/tmp\n", Some(2), Some("opendir"), "not allowed"),
         ("[a]\nbs=${BS}\n", Some(2), Some("blocksize"), "environment"),
-        ("[a]\nbsrange=8k-4k\n", Some(2), Some("bsrange"), "above its end"),
         ("[a]\nwait_for=b\n[b]\n", Some(2), Some("wait_for"), "no section above"),
         ("[a]\nzonemode=strided\n", Some(2), Some("zonemode"), "needs a zonesize"),
         ("[a]\nzonesize=1m\n", Some(2), Some("zonesize"), "needs zonemode"),
@@ -79,6 +79,43 @@ fn the_syntax_is_fios() {
     assert_eq!((one.block_sizes.read.largest(), one.block_sizes.write.largest()), (4096, 65_536));
     assert_eq!((one.line, two.line, one.option_lines["readwrite"]), (7, 10, 4));
     assert_eq!(one.options["size"], "1G");
+}
+
+#[test]
+fn repeated_sections_and_options_are_taken_as_fio_takes_them() {
+    let text = "[global-defaults]\nfilename=x\nsize=1g\n[step]\nfilename=y:z\\:1\nbs=4k\nbs=8k\n\
+                [step]\nsize=0\nthread=2\ntime_based\n";
+    let file = parse(text, "ok.fio").unwrap();
+    let [one, two] = file.jobs.as_slice() else { panic!() };
+    assert_eq!((one.name.as_str(), two.name.as_str()), ("step", "step-2"));
+    assert_eq!(one.filenames, ["x", "y", "z:1"]);
+    assert_eq!(two.filenames, ["x"]);
+    assert_eq!((one.block_sizes.read.largest(), two.size), (8192, None));
+    assert!(two.time_based && !two.repeats());
+    let notes: Vec<_> = file.notes.iter().map(|note| (note.option.as_str(), note.line)).collect();
+    assert_eq!(notes, [("blocksize", 7), ("[step]", 8), ("time_based", 11)]);
+}
+
+#[test]
+fn a_depth_without_effect_is_noted() {
+    let notes = |text: &str| parse(text, "x").unwrap().notes;
+    let [sync] = &notes("[a]\niodepth=32\ndirect=1\n")[..] else { panic!() };
+    assert!(sync.option == "iodepth" && sync.message.contains("psync does one I/O at a time"));
+    let [buffered] = &notes("[a]\niodepth=32\nioengine=aio\n")[..] else { panic!() };
+    assert!(buffered.message.contains("libaio without direct=1"), "{}", buffered.message);
+    assert!(notes("[a]\niodepth=32\nioengine=libaio\ndirect=1\n").is_empty());
+}
+
+#[test]
+fn units_are_those_of_fio() {
+    let bytes = |text: &str| {
+        let file = parse(&format!("[a]\nsize=1g\n{text}\n"), "x").unwrap();
+        (file.jobs[0].block_sizes.read.largest(), file.notes.len())
+    };
+    assert_eq!(bytes("bs=4k"), (4096, 0));
+    assert_eq!(bytes("bs=4KiB"), (4000, 1));
+    assert_eq!(bytes("kb_base=1000\nbs=4k"), (4000, 0));
+    assert_eq!(bytes("kb_base=1000\nbs=4KiB"), (4096, 0));
 }
 
 #[test]

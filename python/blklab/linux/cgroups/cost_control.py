@@ -8,7 +8,7 @@ from pathlib import Path
 
 from blklab.errors import RequirementError
 from blklab.linux.cgroups.hierarchy import find_hierarchy
-from blklab.linux.cgroups.settings import device_numbers
+from blklab.linux.cgroups.settings import device_numbers, shell_text
 from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.kernel_files import text_or_empty, write_once
 from blklab.linux.queue.coupling import COST_CONTROL, THROTTLING
@@ -79,7 +79,7 @@ class CostControl:
 
     def commands(self, disk: Disk) -> list[str]:
         """The write of `renew` as a shell command."""
-        return [] if self._file is None else [f"echo '{self._line(disk)}' > {self._file}"]
+        return [] if self._file is None else [f"echo {shell_text(self._line(disk))} > {self._file}"]
 
     @staticmethod
     def _line(disk: Disk) -> str:

@@ -18,6 +18,7 @@ from blklab.linux.cgroups.settings import (
     CgroupSetting,
     is_in_force,
     missing_attribute,
+    shell_text,
     undo_writes,
     value_hint,
 )
@@ -55,7 +56,7 @@ class RunCgroups:
         for setting in settings:
             path = _quoted(self.folder(setting.group) / setting.attribute)
             condition = f"[ ! -e {path} ] || " if setting.optional else ""
-            lines.append(f"{condition}echo {shlex.quote(setting.value)} > {path}")
+            lines.append(f"{condition}echo {shell_text(setting.value)} > {path}")
         return lines
 
     def create(self, journal: Journal, names: Sequence[str], settings: Sequence[CgroupSetting]) -> None:
@@ -142,7 +143,7 @@ class RunCgroups:
     def change_commands(self, settings: Sequence[CgroupSetting]) -> list[str]:
         """The writes of `change` as shell commands."""
         return [
-            f"echo {shlex.quote(setting.value)} > {_quoted(self.folder(setting.group) / setting.attribute)}"
+            f"echo {shell_text(setting.value)} > {_quoted(self.folder(setting.group) / setting.attribute)}"
             for setting in settings
         ]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,14 +124,28 @@ def honors_weights(scheduler: str, groups: Mapping[str, Mapping[str, str]]) -> b
     return scheduler in ("bfq", "cfq") or cost_is_enabled(groups)
 
 
+_NUMBER_LATER = "$(cat /sys/class/block/"
+
+
+def shell_text(value: str) -> str:
+    """A setting's value as a shell takes it, also with the number of a device that is not there yet."""
+    return f'"{value}"' if value.startswith(_NUMBER_LATER) else shlex.quote(value)
+
+
 def device_numbers(leaves: Sequence[Disk]) -> list[str]:
-    """``MAJOR:MINOR`` of each leaf; for a hidden path, of its multipath head."""
+    """``MAJOR:MINOR`` of each leaf; for a hidden path, of its multipath head.
+
+    Of a device that a dry run does not make, a shell expression that gives it once the device is there.
+    """
     numbers = []
     for leaf in leaves:
         number = leaf.device_number
         if not number:
-            device = leaf.dev_path.stat().st_rdev
-            number = f"{os.major(device)}:{os.minor(device)}"
+            try:
+                device = leaf.dev_path.stat().st_rdev
+                number = f"{os.major(device)}:{os.minor(device)}"
+            except FileNotFoundError:
+                number = f"{_NUMBER_LATER}{leaf.name}/dev)"
         numbers.append(number)
     return list(dict.fromkeys(numbers))
 

@@ -38,7 +38,7 @@ from blklab.linux.load.load_process import (
     load_process,
 )
 from blklab.linux.load.numa import NUMA_OPTIONS, missing_nodes
-from blklab.linux.scratch.layout import JobRegions
+from blklab.linux.scratch.layout import JobRegions, Region
 from blklab.records.samples import NS_PER_SECOND
 from blklab.spec.workloads import Job, Workload
 
@@ -50,7 +50,7 @@ OUTPUT_FILE = "output.json"
 
 _OURS = (
     "filename", "directory", "size", "filesize", "offset", "offset_increment", "fill_device", "nrfiles",
-    "filename_format", "unique_filename", "openfiles", "file_service_type", "allow_file_create",
+    "filename_format", "unique_filename", "openfiles", "allow_file_create",
     "create_on_open", "create_serialize", "create_fsync", "overwrite", "fallocate", "name", "numjobs",
     "stonewall", "new_group", "wait_for", "ioengine", "direct", "buffered", "kb_base", "threads", "cgroup",
     "io_submit_mode",
@@ -171,9 +171,8 @@ def job_file_text(
         step = _common_step(workload, job, clones) if together else 0
         for clone, region in enumerate(clones[:1] if together else clones):
             name = names[job.name]
-            filename = region.filename if folder is None else f"{folder}/{region.filename}"
-            lines += ["", f"[{name}]", f"filename={_escaped(filename)}", f"ioengine={job.ioengine}"]
-            lines += [f"offset={region.offset_bytes}", f"size={region.size_bytes}"]
+            lines += ["", f"[{name}]", f"filename={_filenames(region, folder)}", f"ioengine={job.ioengine}"]
+            lines += _extent_lines(job, region)
             if together:
                 # fio waits for the clones of one section, not for several sections of one name.
                 lines += [f"offset_increment={step}", f"numjobs={len(clones)}"]
@@ -197,6 +196,24 @@ def job_file_text(
                 tee = "tee -a" if together else "tee"
                 lines.append(f"exec_prerun=echo $PPID | {tee} {' '.join(told)}")
     return "\n".join(lines) + "\n"
+
+
+def _filenames(region: Region, folder: str | None) -> str:
+    names = [part.filename if folder is None else f"{folder}/{part.filename}" for part in region.parts]
+    return ":".join(map(_escaped, names))
+
+
+def _extent_lines(job: Job, region: Region) -> list[str]:
+    """Place and length of a clone's part of its files.
+
+    Whole blocks only: in a longer file or device fio would add a last block that reaches beyond the part.
+    """
+    block = job.smallest_block_bytes
+    whole = sum(max(part.size_bytes // block, 1) * block for part in region.parts)
+    lines = [f"offset={region.offset_bytes}", f"size={region.pass_bytes or whole}"]
+    if region.pass_bytes is not None:
+        lines.append(f"filesize={region.end_bytes}")
+    return lines
 
 
 def _common_step(workload: Workload, job: Job, clones: JobRegions) -> int:
@@ -229,6 +246,8 @@ def _starts(job: Job) -> dict[str, bool]:
 
 def _option_lines(job: Job, runtime_ns: int | None, *, ramps: bool) -> list[str]:
     lines = []
+    if job.time_based and job.runtime_ns is None and runtime_ns is not None:
+        lines.append(f"runtime={max(runtime_ns // 1000, 1)}us")
     left_out = {*_OURS, *(NUMA_OPTIONS if missing_nodes(job) else ())}
     for option, value in job.options.items():
         if option in left_out or (option == "ramp_time" and not ramps):

@@ -4,35 +4,52 @@ Jobs that name the same file share it. A job that names none has one file for ea
 directory these become real files; on a block device they follow each other from the start of the device, each
 at a multiple of 1 MiB.
 
-``size`` is the length of a clone's region, counted from its offset (as in fio). A job without a size covers
-the file that it shares with a job that has one, otherwise the whole device. A percentage is relative to the
-device; for an offset, to the job's size if it has one. The simulator follows the same rules.
+``size`` is the length of a clone's region, counted from its offset (as in fio); several files divide it. A
+job without a size covers the file that it shares with a job that has one, otherwise the whole device. A
+percentage is a share of the file that the job uses, which is the device if the job's own file has no
+``filesize``. The simulator follows the same rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blklab.errors import JobFileError, SpaceError
+from blklab.linux.scratch.extents import (
+    FileKey,
+    end_in_sized_file,
+    file_key,
+    has_share,
+    numbered_files,
+    pass_bytes,
+    span,
+)
 from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Job, Workload
 
 EXTENT_ALIGNMENT_BYTES = 1 << 20
 _BLOCK_BYTES = 4096
-"""Unit of file lengths and of shares of a device, so that direct I/O reaches every byte."""
-
-_FileKey = tuple[str, str, int]
+"""Unit of file lengths, so that direct I/O reaches every byte."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """The part of a file or device that one clone works on."""
+    """The part of a file or device that one clone works on, and of its further files if it has some."""
 
     filename: str
     """A plain name in the data directory, or the path of a device."""
     offset_bytes: int
     size_bytes: int
+    further: tuple[Region, ...] = ()
+    """The parts of the clone's further files."""
+    pass_bytes: int | None = None
+    """Bytes of a pass over all its files, if fewer than these have; None otherwise."""
+
+    @property
+    def parts(self) -> tuple[Region, ...]:
+        """The parts of all the clone's files."""
+        return (replace(self, further=(), pass_bytes=None), *self.further)
 
     @property
     def end_bytes(self) -> int:
@@ -54,32 +71,25 @@ def regions_in_directory(workload: Workload) -> list[JobRegions]:
     Raises:
         JobFileError: if a job's size is unknown without a device.
     """
-    for job in workload.jobs:
-        for option in ("size", "offset"):
-            if _percentage(job, option) is not None and job.size_bytes is None:
-                raise JobFileError(
-                    f"job {job.name}: {option}={job.options[option]} needs a block device",
-                    source=workload.source,
-                    line=job.option_lines.get(option),
-                    option=option,
-                    hint="give it in bytes (512m) for a directory",
-                )
-    lengths = _file_lengths(workload, device_bytes=None)
-    written = {key for job in workload.jobs if job.writes for key in _file_keys(workload, job)}
-    names: dict[_FileKey, str] = {}
+    lengths = _file_lengths(workload)
+    written = {
+        key for job in workload.jobs if job.writes for keys in _file_keys(workload, job) for key in keys
+    }
+    names: dict[FileKey, str] = {}
     for key in lengths:
         kind = "written" if key in written else "read"
         names[key] = f"{kind}-{sum(1 for name in names.values() if name.startswith(kind))}"
-    return _regions_in_files(workload, names, lengths, device_bytes=None)
+    return _regions_in_files(workload, names, lengths)
 
 
 def files_in_directory(workloads: Iterable[Workload]) -> dict[str, int]:
     """The files that the workloads need in a data directory, with their lengths in bytes."""
     lengths: dict[str, int] = {}
     for workload in workloads:
-        for region in (region for clones in regions_in_directory(workload) for region in clones):
-            length = _rounded_up(region.end_bytes, _BLOCK_BYTES)
-            lengths[region.filename] = max(length, lengths.get(region.filename, 0))
+        regions = (region for clones in regions_in_directory(workload) for region in clones)
+        for part in (part for region in regions for part in region.parts):
+            length = _rounded_up(part.end_bytes, _BLOCK_BYTES)
+            lengths[part.filename] = max(length, lengths.get(part.filename, 0))
     return lengths
 
 
@@ -101,8 +111,8 @@ def regions_on_device(
     Raises:
         SpaceError: if the device is too small.
     """
-    lengths = _file_lengths(workload, device_bytes)
-    starts: dict[_FileKey, int] = {}
+    lengths = _file_lengths(workload)
+    starts: dict[FileKey, int] = {}
     end = 0
     for key, length in lengths.items():
         starts[key] = 0 if length is None else end
@@ -110,27 +120,70 @@ def regions_on_device(
     regions = []
     for job in workload.jobs:
         clones = []
-        for clone, key in enumerate(_file_keys(workload, job)):
-            length = lengths[key]
-            offset = _offset(job, clone, device_bytes)
-            size = _size(job, offset, device_bytes if length is None else length, device_bytes)
-            region = Region(device_path, starts[key] + offset, size)
-            if job.strided and region.size_bytes < device_bytes and not workload.leaves_regions:
-                raise JobFileError(
-                    f"job {job.name}: on a device, zonemode=strided visits zones of the whole device",
-                    source=workload.source,
-                    line=job.option_lines.get("zonemode"),
-                    option="zonemode",
-                    hint="leave out size and offset, or test in a directory",
-                )
-            if region.end_bytes > device_bytes:
-                raise SpaceError(
-                    f"{workload.source}: job {job.name} needs {format_bytes(region.end_bytes)},"
-                    f" {device_path} has {format_bytes(device_bytes)}"
-                )
-            clones.append(_checked(workload, job, region))
+        for clone, keys in enumerate(_file_keys(workload, job)):
+            parts = []
+            for file, key in zip(numbered_files(job), keys, strict=True):
+                length = lengths[key]
+                begin, size = span(job, clone, file, device_bytes if length is None else length)
+                part = Region(device_path, starts[key] + begin, size)
+                _refuse_strides(workload, job, part, device_bytes)
+                parts.append(_checked(workload, job, part))
+            clones.append(_of_parts(job, _common_part(workload, job, parts)))
         regions.append(tuple(clones))
+    _refuse_too_large(workload, regions, device_path, device_bytes)
     return regions
+
+
+def _refuse_strides(workload: Workload, job: Job, region: Region, device_bytes: int) -> None:
+    if job.strided and region.size_bytes < device_bytes and not workload.leaves_regions:
+        raise JobFileError(
+            f"job {job.name}: on a device, zonemode=strided visits zones of the whole device",
+            source=workload.source,
+            line=job.option_lines.get("zonemode"),
+            option="zonemode",
+            hint="leave out size and offset, or test in a directory",
+        )
+
+
+def _common_part(workload: Workload, job: Job, parts: list[Region]) -> list[Region]:
+    """A clone's parts of a device, which must be one and the same part.
+
+    Raises:
+        JobFileError: if they differ: fio's offset holds for all files of a job.
+    """
+    if any(part != parts[0] for part in parts):
+        option = "filename" if job.filenames else "nrfiles"
+        raise JobFileError(
+            f"job {job.name} works on {len(parts)} files, and a device has none",
+            source=workload.source,
+            line=job.option_lines.get(option, job.line),
+            option=option,
+            hint="name a directory on that disk, or a sim: device; or give each file a section of its own",
+        )
+    return parts
+
+
+def _refuse_too_large(
+    workload: Workload, regions: Sequence[JobRegions], device_path: str, device_bytes: int
+) -> None:
+    ends = [
+        (region.end_bytes, job)
+        for job, clones in zip(workload.jobs, regions, strict=True)
+        for region in clones
+    ]
+    too_large = [job for end, job in ends if end > device_bytes]
+    if not too_large:
+        return
+    needed = max(end for end, _ in ends)
+    # Room for all jobs, as a target such as loop:SIZE takes it.
+    whole = f"{-(-needed >> 30)}g" if needed > 1 << 30 else f"{-(-needed >> 20)}m"
+    raise SpaceError(
+        f"{workload.source}: job {too_large[0].name} needs"
+        f" {format_bytes(max(end for end, job in ends if job is too_large[0]))},"
+        f" {device_path} has {format_bytes(device_bytes)}",
+        hint=f"all jobs together need {format_bytes(needed)}: name a larger target (loop:{whole}, or "
+        f"capacity={whole} of a sim: device), or lower size",
+    )
 
 
 def regions_in_numbered_files(workload: Workload, folder: str, device_bytes: int) -> list[JobRegions]:
@@ -141,32 +194,53 @@ def regions_in_numbered_files(workload: Workload, folder: str, device_bytes: int
     Raises:
         JobFileError: if a job has no size.
     """
-    lengths = _file_lengths(workload, device_bytes)
+    del device_bytes
+    lengths = _file_lengths(workload)
     names = {key: f"{folder}/file-{number}" for number, key in enumerate(lengths)}
-    return _regions_in_files(workload, names, lengths, device_bytes)
+    return _regions_in_files(workload, names, lengths)
 
 
 def _regions_in_files(
-    workload: Workload,
-    names: Mapping[_FileKey, str],
-    lengths: Mapping[_FileKey, int | None],
-    device_bytes: int | None,
+    workload: Workload, names: Mapping[FileKey, str], lengths: Mapping[FileKey, int | None]
 ) -> list[JobRegions]:
     regions = []
     for job in workload.jobs:
         clones = []
-        for clone, key in enumerate(_file_keys(workload, job)):
-            length = lengths[key]
-            if length is None:
-                raise _without_size(workload, job)
-            offset = _offset(job, clone, device_bytes)
-            size = _size(job, offset, length, device_bytes)
-            clones.append(_checked(workload, job, Region(names[key], offset, size)))
+        for clone, keys in enumerate(_file_keys(workload, job)):
+            parts = []
+            for file, key in zip(numbered_files(job), keys, strict=True):
+                length = lengths[key]
+                if length is None:
+                    raise _without_size(workload, job)
+                begin, size = span(job, clone, file, length)
+                parts.append(_checked(workload, job, Region(names[key], begin, size)))
+            clones.append(_of_parts(job, parts))
         regions.append(tuple(clones))
     return regions
 
 
+def _of_parts(job: Job, parts: Sequence[Region]) -> Region:
+    total = sum(part.size_bytes for part in parts)
+    once = pass_bytes(job, total)
+    return replace(parts[0], further=tuple(parts[1:]), pass_bytes=once if once < total else None)
+
+
 def _without_size(workload: Workload, job: Job) -> JobFileError:
+    shares = {
+        "size": job.size_percent,
+        "offset": job.offset_percent,
+        "offset_increment": job.offset_increment_percent,
+    }
+    given = [option for option, share in shares.items() if share]
+    if has_share(job) and given:
+        option = given[0]
+        return JobFileError(
+            f"job {job.name}: {option}={job.options[option]} needs a block device",
+            source=workload.source,
+            line=job.option_lines.get(option),
+            option=option,
+            hint="give it in bytes (512m) for a directory, or add filesize=512m or the like",
+        )
     return JobFileError(
         f"job {job.name} has no size, which is optional only on a block device",
         source=workload.source,
@@ -176,63 +250,23 @@ def _without_size(workload: Workload, job: Job) -> JobFileError:
     )
 
 
-def _file_keys(workload: Workload, job: Job) -> Sequence[_FileKey]:
-    """The logical file of each clone."""
-    if job.filename is not None and any(
-        _is_sized(other) for other in workload.jobs if other.filename == job.filename
-    ):
-        return [("shared", job.filename, 0)] * job.numjobs
-    if not _is_sized(job):
-        return [("device", "", 0)] * job.numjobs
-    # Sections may have the same name, so their index identifies them.
-    position = next(index for index, other in enumerate(workload.jobs) if other is job)
-    return [("own", str(position), clone) for clone in range(job.numjobs)]
+def _file_keys(workload: Workload, job: Job) -> list[list[FileKey]]:
+    """The logical files of each clone."""
+    files = numbered_files(job)
+    return [[file_key(workload, job, clone, file) for file in files] for clone in range(job.numjobs)]
 
 
-def _is_sized(job: Job) -> bool:
-    return "size" in job.options or "filesize" in job.options
-
-
-def _file_lengths(workload: Workload, device_bytes: int | None) -> dict[_FileKey, int | None]:
-    """The logical files in order of appearance, with their lengths; None if no job gives a size."""
-    lengths: dict[_FileKey, int | None] = {}
+def _file_lengths(workload: Workload) -> dict[FileKey, int | None]:
+    """The logical files in order of appearance, with their lengths; None for the device."""
+    lengths: dict[FileKey, int | None] = {}
     for job in workload.jobs:
-        size = _given_size(job, device_bytes)
-        for key in _file_keys(workload, job):
-            lengths.setdefault(key, None)
-            if size is not None:
-                # All clones' files have the same length: that of the clone that reaches furthest.
-                end = _offset(job, job.numjobs - 1, device_bytes) + size
-                lengths[key] = max(lengths[key] or 0, end, job.filesize_bytes or 0)
+        ends = [end_in_sized_file(job, file) for file in numbered_files(job)]
+        for keys in _file_keys(workload, job):
+            for key, end in zip(keys, ends, strict=True):
+                lengths.setdefault(key, None)
+                if end is not None and key[0] != "device":
+                    lengths[key] = max(lengths[key] or 0, end)
     return lengths
-
-
-def _given_size(job: Job, device_bytes: int | None) -> int | None:
-    share = _percentage(job, "size")
-    return job.size_bytes if share is None else _share(share, device_bytes or 0)
-
-
-def _size(job: Job, offset: int, file_length: int, device_bytes: int | None) -> int:
-    given = _given_size(job, device_bytes)
-    return file_length - offset if given is None else given
-
-
-def _offset(job: Job, clone: int, device_bytes: int | None) -> int:
-    share = _percentage(job, "offset")
-    if share is None:
-        start = job.offset_bytes
-    else:
-        start = _share(share, _given_size(job, device_bytes) or device_bytes or 0)
-    return start + clone * job.offset_increment_bytes
-
-
-def _percentage(job: Job, option: str) -> int | None:
-    text = job.options.get(option, "").strip()
-    return int(text[:-1]) if text.endswith("%") else None
-
-
-def _share(percent: int, of_bytes: int) -> int:
-    return of_bytes // 100 * percent // _BLOCK_BYTES * _BLOCK_BYTES
 
 
 def _checked(workload: Workload, job: Job, region: Region) -> Region:

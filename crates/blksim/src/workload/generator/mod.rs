@@ -6,6 +6,7 @@ mod pace;
 use self::next_block::lane;
 use self::pace::Pace;
 use super::command_priority::CommandPriorities;
+use super::file_turns::{FileState, FileTurns};
 use super::flow::{FlowCopies, FlowShare, SharedFlow};
 use super::job::{BlockSizes, Job, Mode, PerDirection, Sequence};
 use super::latency_search::LatencySearch;
@@ -106,6 +107,8 @@ pub struct Generator {
     /// The current pass is over, but what it wrote is not read back.
     pass_ended: Option<PassEnd>,
     zones: Option<StridedZones>,
+    /// Its files, if it has several.
+    files: Option<Box<FileTurns>>,
     verification: Option<Box<Verification>>,
     latency_search: Option<Box<LatencySearch>>,
     flow: Option<FlowShare>,
@@ -130,8 +133,14 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// The stream of clone `index` of `job`.
-    pub fn new(job: &Job, index: u32, region: Region, seed: u64) -> Self {
+    /// The stream of clone `index` of `job`, with a region in each of its files.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn new(job: &Job, index: u32, regions: &[Region], seed: u64) -> Self {
+        let region = regions[0];
+        let several_files = regions.len() > 1;
         let seed = job.randseed.unwrap_or(seed);
         let stream = |what: &str| Stream::named(seed, &format!("job/{}/{index}/{what}", job.name));
         let change = if job.mode.trims { Direction::Trim } else { Direction::Write };
@@ -141,21 +150,12 @@ impl Generator {
             write: job.block_sizes.write.smallest(),
         });
         let mut random = stream("offset");
-        let blocks = (region.bytes / smallest).max(1);
-        let one_size = job.smallest_block() == job.largest_block();
-        let aligned = align.read == smallest && align.write == smallest
-            || !job.mode.reads
-            || !job.mode.writes;
-        let has_map = !job.norandommap && job.block_align.is_none();
-        let several_sizes = !one_size || !aligned || job.strides.is_some();
-        let offsets = if has_map && several_sizes {
-            Offsets::of_several_sizes(&job.distribution, blocks, &mut random)
-        } else {
-            Offsets::new(&job.distribution, has_map, blocks, &mut random)
-        };
+        let (offsets, states) = offsets_in_files(job, regions, &align, &mut random);
+        let files = several_files
+            .then(|| Box::new(FileTurns::new(states, &job.file_service, stream("file"))));
         // fio 3.33: a time-based job ignores `number_ios` (`keep_running`).
         let left_ios = match job.number_ios {
-            Some(ios) if !job.time_based => ios.saturating_mul(job.loops),
+            Some(ios) if !job.repeats() => ios.saturating_mul(job.loops),
             _ => u64::MAX,
         };
         let rate = job.rate;
@@ -168,8 +168,8 @@ impl Generator {
             && matches!(offsets, Offsets::Mapped(_))
             && !pace.iter().any(Pace::limited);
         let direction = if job.mode.reads { Direction::Read } else { change };
-        let pass_bytes = region.bytes / smallest * smallest;
-        let left_bytes = if job.time_based {
+        let pass_bytes = pass_bytes(regions, smallest);
+        let left_bytes = if job.repeats() {
             u64::MAX
         } else {
             job.io_size.unwrap_or(pass_bytes).saturating_mul(job.loops)
@@ -195,7 +195,7 @@ impl Generator {
             issued_bytes: 0,
             largest_block: job.largest_block(),
             left_ios,
-            time_based: job.time_based,
+            time_based: job.repeats(),
             runtime_ns: job.runtime_ns,
             ramp_ns: job.ramp_time_ns,
             start_ns: 0,
@@ -212,7 +212,9 @@ impl Generator {
             poisson: rate.poisson,
             prepared: None,
             pass_ended: None,
-            zones: job.strides.map(StridedZones::new),
+            // fio leaves zones out of account with several files.
+            zones: job.strides.filter(|_| !several_files).map(StridedZones::new),
+            files,
             verification: job
                 .verify
                 .map(|verify| Box::new(Verification::new(verify, !job.norandommap))),
@@ -401,6 +403,7 @@ impl Generator {
     #[inline(never)]
     fn note_to_verify(&mut self, direction: Direction, offset: u64, bytes: u32) {
         if let Some(verification) = &mut self.verification {
+            let offset = self.region.start + offset;
             let write = Written { offset, bytes, before: self.nr_issued };
             verification.issued((direction == Direction::Write).then_some(write));
         }
@@ -419,6 +422,13 @@ impl Generator {
         {
             return self.finish(now_ns);
         }
+        self.rewind(end);
+        self.begin_pass_over_files(end);
+        self.next_within_limits(now_ns)
+    }
+
+    /// Prepares the current file for another pass.
+    fn rewind(&mut self, end: PassEnd) {
         match end {
             PassEnd::File => {
                 self.position = [0, 0];
@@ -434,15 +444,19 @@ impl Generator {
                 }
             }
         }
-        self.next_within_limits(now_ns)
     }
 
     /// An I/O at an offset of the region.
     fn transfer(&mut self, direction: Direction, offset: u64, bytes: u32) -> Step {
+        self.transfer_at(direction, self.region.start + offset, bytes)
+    }
+
+    /// An I/O at an offset of the device.
+    fn transfer_at(&mut self, direction: Direction, offset: u64, bytes: u32) -> Step {
         self.nr_issued += 1;
         let priority =
             self.command_priorities.as_mut().and_then(|shares| shares.draw(direction, bytes));
-        Step::Transfer(Transfer { direction, offset: self.region.start + offset, bytes, priority })
+        Step::Transfer(Transfer { direction, offset, bytes, priority })
     }
 
     /// The step of a clone that must let others, or its own I/Os in flight, go first.
@@ -469,7 +483,7 @@ impl Generator {
     /// Reads back a write; fio counts it toward the bytes of a pass, so that fewer passes follow.
     fn read_back(&mut self, write: Written) -> Step {
         self.issued_bytes += u64::from(write.bytes);
-        self.transfer(Direction::Read, write.offset, write.bytes)
+        self.transfer_at(Direction::Read, write.offset, write.bytes)
     }
 
     /// Reads back what a pass has written, once all of it is complete.
@@ -545,6 +559,48 @@ impl Generator {
             flow.leave();
         }
     }
+}
+
+/// The random offsets of a clone in its first file, and the states of all its files if it has several.
+fn offsets_in_files(
+    job: &Job,
+    regions: &[Region],
+    align: &PerDirection<u64>,
+    random: &mut Stream,
+) -> (Offsets, Vec<FileState>) {
+    let smallest = job.smallest_block();
+    let one_size = smallest == job.largest_block();
+    let aligned =
+        align.read == smallest && align.write == smallest || !job.mode.reads || !job.mode.writes;
+    let has_map = !job.norandommap && job.block_align.is_none();
+    // With several files each must know when all of its blocks were visited.
+    let marked = !one_size || !aligned || job.strides.is_some() || regions.len() > 1;
+    let offsets_in = |region: &Region, random: &mut Stream| {
+        let blocks = (region.bytes / smallest).max(1);
+        if has_map && marked {
+            Offsets::of_several_sizes(&job.distribution, blocks, random)
+        } else {
+            Offsets::new(&job.distribution, has_map, blocks, random)
+        }
+    };
+    let offsets = offsets_in(&regions[0], random);
+    if regions.len() == 1 {
+        return (offsets, Vec::new());
+    }
+    let state = |region: &Region| {
+        let offsets = offsets_in(region, random);
+        FileState { region: *region, offsets, position: [0, 0], last_start: [0, 0] }
+    };
+    (offsets, regions.iter().map(state).collect())
+}
+
+/// Bytes of a pass over all files: whole blocks of each, unless fewer are asked for.
+fn pass_bytes(regions: &[Region], smallest_block: u64) -> u64 {
+    let whole: u64 = regions.iter().map(|region| region.bytes).sum();
+    if regions[0].pass_bytes < whole {
+        return regions[0].pass_bytes;
+    }
+    regions.iter().map(|region| region.bytes / smallest_block * smallest_block).sum()
 }
 
 /// Nothing but its deadline, and its bytes and I/Os, limits the job, and no I/O differs from another

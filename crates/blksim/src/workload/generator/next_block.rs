@@ -1,6 +1,7 @@
 //! The next block of a clone: its direction, its place and its size.
 
 use super::{Generator, PassEnd};
+use crate::core::branch::unlikely;
 use crate::core::record::Direction;
 use crate::core::rng::Stream;
 use crate::workload::job::BlockSizes;
@@ -14,6 +15,66 @@ impl Generator {
         if let Some(prepared) = self.prepared.take() {
             return Some(prepared);
         }
+        if unlikely(self.files.is_some()) {
+            return self.prepare_in_files();
+        }
+        self.prepare_in_file()
+    }
+
+    /// The next transfer of a clone with several files.
+    #[inline(never)]
+    fn prepare_in_files(&mut self) -> Option<(Direction, u64, u32)> {
+        if self.left_bytes == 0 || self.left_of_pass == 0 {
+            // Nobody's turn.
+            return self.prepare_in_file();
+        }
+        loop {
+            let Some(file) = self.files.as_mut().and_then(|files| files.take_turn()) else {
+                self.pass_ended = Some(PassEnd::File);
+                return None;
+            };
+            self.turn_to(file);
+            let prepared = self.prepare_in_file();
+            if prepared.is_some() || self.pass_ended != Some(PassEnd::File) {
+                return prepared;
+            }
+            self.pass_ended = None;
+            if self.files.as_mut().is_some_and(|files| files.file_ended()) {
+                self.rewind(PassEnd::File);
+            }
+        }
+    }
+
+    /// Makes another file the current one.
+    fn turn_to(&mut self, file: usize) {
+        let Some(files) = &mut self.files else { return };
+        if file == files.current {
+            return;
+        }
+        let state = &mut files.states[file];
+        std::mem::swap(&mut self.region, &mut state.region);
+        std::mem::swap(&mut self.offsets, &mut state.offsets);
+        std::mem::swap(&mut self.position, &mut state.position);
+        std::mem::swap(&mut self.last_start, &mut state.last_start);
+        files.states.swap(file, files.current);
+        files.current = file;
+    }
+
+    /// Prepares all other files for another pass.
+    pub(super) fn begin_pass_over_files(&mut self, end: PassEnd) {
+        let Some(files) = &mut self.files else { return };
+        let (current, nr_files) = (files.current, files.states.len());
+        files.begin_pass();
+        for file in (0..nr_files).filter(|file| *file != current) {
+            self.turn_to(file);
+            self.rewind(end);
+        }
+        self.turn_to(current);
+    }
+
+    /// The next transfer in the current file.
+    #[inline]
+    fn prepare_in_file(&mut self) -> Option<(Direction, u64, u32)> {
         let direction = match (self.mode.reads, self.mode.writes) {
             (true, false) => Direction::Read,
             (false, _) => self.change,
@@ -137,7 +198,9 @@ impl Generator {
     /// Starts again at the beginning of the file without ending the pass.
     fn goes_round(&self) -> bool {
         let both = self.mode.reads && self.mode.writes;
-        self.time_based || (both && self.io_size.is_some_and(|bytes| bytes > self.region.bytes))
+        // With several files a file that is read to its end is done.
+        (self.time_based && self.files.is_none())
+            || (both && self.io_size.is_some_and(|bytes| bytes > self.region.bytes))
     }
 
     /// Starts the next pass over the size, if there is one: as many as `loops` asks for, then

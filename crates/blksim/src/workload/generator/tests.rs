@@ -4,7 +4,7 @@ use crate::workload::{layout, parse};
 fn generator(text: &str) -> Generator {
     let file = parse(text, "test").unwrap();
     let layout = layout::lay_out(&file.jobs, 1 << 30, None).unwrap();
-    let mut generator = Generator::new(&file.jobs[0], 0, layout.regions[0][0], 1);
+    let mut generator = Generator::new(&file.jobs[0], 0, &layout.regions[0][0], 1);
     generator.start(0);
     generator
 }
@@ -146,4 +146,58 @@ fn writes_are_followed_by_syncs() {
     let syncs: Vec<_> = steps.iter().map(|s| *s == Step::Sync).collect();
     assert_eq!(syncs, [false, false, true, false, true, false]);
     assert_eq!(steps[5], Step::Finished);
+}
+
+/// The I/Os of a job with several files: file and block within it.
+fn turns(text: &str) -> Vec<(u64, u64)> {
+    let text = format!("[a]\nsize=48k\nnrfiles=3\n{text}\n");
+    // Files lie 1 MiB apart.
+    let place = |offset: u64| (offset >> 20, (offset & 0xF_FFFF) / 4096);
+    offsets(&mut generator(&text)).into_iter().map(place).collect()
+}
+
+#[test]
+fn files_take_turns_as_they_are_asked_to() {
+    // As fio 3.33 with `write_iolog`.
+    let rounds = |run: u64| -> Vec<(u64, u64)> {
+        (0..4 / run)
+            .flat_map(|round| (0..3).map(move |file| (file, round)))
+            .flat_map(|(file, round)| (0..run).map(move |block| (file, round * run + block)))
+            .collect()
+    };
+    assert_eq!(turns("rw=read"), rounds(1));
+    assert_eq!(turns("rw=read\nfile_service_type=roundrobin:2"), rounds(2));
+    assert_eq!(turns("rw=read\nfile_service_type=sequential"), rounds(4));
+    assert_eq!(turns("rw=read\nloops=2"), [rounds(1), rounds(1)].concat());
+}
+
+#[test]
+fn every_file_has_all_of_its_blocks_in_any_order() {
+    for order in ["random", "random:3", "roundrobin", "sequential"] {
+        let mut seen = turns(&format!("rw=randread\nfile_service_type={order}"));
+        seen.sort_unstable();
+        let all: Vec<_> = (0..3).flat_map(|file| (0..4).map(move |block| (file, block))).collect();
+        assert_eq!(seen, all, "{order}");
+    }
+}
+
+#[test]
+fn a_distribution_of_files_prefers_some() {
+    let seen = turns("rw=randread\nnorandommap\nio_size=4m\nfile_service_type=zipf:2.5");
+    let mut counts = [0; 3];
+    for (file, _) in &seen {
+        counts[*file as usize] += 1;
+    }
+    counts.sort_unstable();
+    assert_eq!(seen.len(), 1024);
+    assert!(counts[2] > 500 && counts[0] < 300, "{counts:?}");
+}
+
+#[test]
+fn a_pass_is_as_long_as_the_size_within_longer_files() {
+    let seen = offsets(&mut generator("[a]\nrw=randread\nsize=64k\nfilesize=1m\n"));
+    assert_eq!(seen.len(), 16);
+    assert!(seen.iter().any(|offset| *offset >= 65_536));
+    let half = offsets(&mut generator("[a]\nrw=read\nsize=64k\nio_size=50%\n"));
+    assert_eq!(half.len(), 8);
 }

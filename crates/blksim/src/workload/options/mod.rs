@@ -3,6 +3,7 @@
 //! This table is their only list; the parser, its messages and the documentation follow it. A test
 //! holds it complete against fio itself.
 
+pub(super) mod engines;
 pub(super) mod host_only;
 mod modelled;
 mod passed;
@@ -43,14 +44,16 @@ pub enum Kind {
     Flag,
     /// A whole number within bounds.
     Number(i64, i64),
-    /// A size; `true` if a percentage is possible.
+    /// A size; or a percentage up to `most_percent`, none if that is 0.
     Size {
-        percent: bool,
+        most_percent: u64,
         zero: bool,
     },
     /// A duration; a bare number counts this many nanoseconds.
     Duration(u64),
     Choice(&'static [&'static str]),
+    /// `roundrobin:4` and the like.
+    FileService,
     Text,
     /// One to three sizes: reads, writes, trims.
     Sizes,
@@ -80,8 +83,13 @@ impl Kind {
             Self::Flag => "flag (0 or 1)".to_owned(),
             Self::Number(min, i64::MAX) => format!("whole number from {min}"),
             Self::Number(min, max) => format!("whole number from {min} to {max}"),
-            Self::Size { percent: true, .. } => "size (4k, 1g) or percentage".to_owned(),
-            Self::Size { percent: false, .. } => "size (4k, 1g)".to_owned(),
+            Self::Size { most_percent: 0, .. } => "size (4k, 1g)".to_owned(),
+            Self::Size { .. } => "size (4k, 1g) or percentage".to_owned(),
+            Self::FileService => {
+                "random, roundrobin or sequential, with :N for N I/Os at a time; zipf:THETA, pareto:H or \
+                 normal:PERCENT"
+                    .to_owned()
+            }
             Self::Duration(unit_ns) => {
                 let unit = if unit_ns >= 1_000_000_000 { "seconds" } else { "microseconds" };
                 format!("duration (a bare number counts {unit})")

@@ -47,7 +47,12 @@ pub const OPTIONS: &[OptionSpec] = &[
     neutral("unified_rw_reporting", &[], Kind::Text, "reporting; blklab reports in its own way"),
     neutral("significant_figures", &[], COUNT, "reporting; blklab reports in its own way"),
     neutral("unit_base", &[], COUNT, "reporting; blklab reports in its own way"),
-    neutral("kb_base", &[], Kind::Choice(&["1024"]), "units are powers of 1024 in the whole file"),
+    neutral(
+        "kb_base",
+        &[],
+        Kind::Choice(&["1024", "1000"]),
+        "1024: k is 1024 bytes and KiB 1000, in fio's way; 1000: the other way round",
+    ),
     neutral(
         "write_bw_log",
         &[],
@@ -174,8 +179,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     neutral("fallocate", &[], Kind::Text, "blklab lays the files out before the run"),
     neutral("filename_format", &[], Kind::Text, "blklab names the files"),
     neutral("unique_filename", &[], Kind::Flag, "blklab names the files"),
-    neutral("openfiles", &[], Kind::Text, "a job has one file"),
-    neutral("file_service_type", &[], Kind::Text, "a job has one file"),
+    neutral("openfiles", &[], Kind::Text, "a job's files stay open"),
     neutral("cgroup_nodelete", &[], Kind::Flag, "blklab makes and removes the control groups"),
     neutral(
         "threads",
