@@ -9,6 +9,13 @@ import click
 from rich.table import Table
 
 from blklab.cli.build_progress import BuildDisplay
+from blklab.cli.kernel_module import (
+    listed_modules,
+    module_as_json,
+    module_command,
+    print_modules,
+    remove_modules,
+)
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, print_document, print_note, write_text
 from blklab.errors import ExitCode
@@ -26,7 +33,10 @@ SCHEMA = "blklab.kernel/1"
 
 @click.group(name="kernel")
 def command() -> None:
-    """Build, list and remove guest kernels: real Linux, stock or patched, for `uml:` targets."""
+    """Build, list and remove guest kernels (for `uml:` targets) and schedulers as modules (for disks)."""
+
+
+command.add_command(module_command)
 
 
 @command.command(name="build")
@@ -131,13 +141,15 @@ def build_command(
 @command.command(name="list")
 @json_option
 def list_command(*, json_file: str | None) -> None:
-    """List the guest kernels that were built."""
+    """List the guest kernels and the modules that were built."""
     kernels, damaged = store.find_all()
+    modules = listed_modules()
     for error in damaged:
         print_note(f"{error.message}; {error.hint}")
     if json_file is not None:
         content = {
             "kernels": [_as_json(kernel) for kernel in kernels],
+            "modules": [module_as_json(module) for module in modules],
             "damaged": [error.message for error in damaged],
             "folder": str(kernel_cache()),
             "size_bytes": folder_size_bytes(kernel_cache()),
@@ -147,6 +159,7 @@ def list_command(*, json_file: str | None) -> None:
     if not kernels:
         nothing = "no kernel can be used" if damaged else "no kernel was built yet"
         _say(f"{nothing}; `blklab kernel build` builds the stock one")
+        print_modules(modules)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("kernel", "linux", "schedulers", "patches", "built"):
@@ -162,6 +175,7 @@ def list_command(*, json_file: str | None) -> None:
         )
     console_out().print(table)
     _say(f"{format_bytes(folder_size_bytes(kernel_cache()))} in {kernel_cache()}")
+    print_modules(modules)
 
 
 @command.command(name="show")
@@ -205,13 +219,22 @@ def show_command(*, name: str, configuration: bool, json_file: str | None) -> No
 @click.option(
     "--trees", is_flag=True, help="Remove kept sources and objects too; the next build then takes longer."
 )
+@click.option(
+    "--modules", is_flag=True, help="Each NAME is a module (`blklab kernel module`), not a guest kernel."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; change nothing.")
 @json_option
-def remove_command(*, names: tuple[str, ...], trees: bool, dry_run: bool, json_file: str | None) -> int:
-    """Remove guest kernels that were built.
+def remove_command(
+    *, names: tuple[str, ...], trees: bool, modules: bool, dry_run: bool, json_file: str | None
+) -> int:
+    """Remove guest kernels, or modules, that were built.
 
     Removing the last kernel that was built from a source removes that source and its objects.
     """
+    if modules:
+        if not names or trees:
+            raise click.UsageError("name the modules to remove; --trees is for guest kernels")
+        return remove_modules(names, dry_run=dry_run, json_file=json_file)
     if not names and not trees:
         raise click.UsageError("name the kernels to remove, or --trees")
     folder = kernel_cache()

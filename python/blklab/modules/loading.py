@@ -1,0 +1,118 @@
+"""Choices that name a module on a disk of this machine: which module each means, and the unchanged copy.
+
+``kyber@mine`` is the module ``mine``, a variant of kyber; ``kyber@copy`` is kyber built in the same way
+without a change. The copy is a placebo: as long as it differs from the original, something other than the
+patch is at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from blklab.errors import KernelCacheError, RefusedError, UnknownNameError
+from blklab.modules.building import ModuleRequest, build_module
+from blklab.modules.renaming import copy_name
+from blklab.modules.scheduler_source import STOCK
+from blklab.modules.store import BuiltModule, find_module
+from blklab.spec.schedulers import SchedulerChoice
+
+COPY = "copy"
+"""The name of the unchanged copy in choices."""
+
+
+@dataclass(frozen=True)
+class ModuleArms:
+    """The modules that an experiment's choices mean."""
+
+    by_choice: Mapping[tuple[str, str], BuiltModule]
+    """By scheduler and name, as in ``kyber@mine``."""
+
+    def in_kernel(self, choice: SchedulerChoice) -> SchedulerChoice:
+        """A choice as the kernel has it: under the module's name."""
+        if choice.kernel is None:
+            return choice
+        module = self.by_choice[choice.name, choice.kernel]
+        return choice.model_copy(update={"name": module.record.name, "kernel": None})
+
+    @property
+    def modules(self) -> list[BuiltModule]:
+        """Each module once."""
+        return list({module.folder: module for module in self.by_choice.values()}.values())
+
+
+def find_arms(choices: Iterable[SchedulerChoice]) -> ModuleArms:
+    """Finds the modules that choices name; those of unchanged copies must be built too.
+
+    Raises:
+        UnknownNameError: if one was not built for the running kernel, or is of another scheduler.
+        KernelCacheError: if its file is damaged.
+    """
+    found: dict[tuple[str, str], BuiltModule] = {}
+    for choice in choices:
+        if choice.kernel is None:
+            continue
+        name = copy_name(choice.name) if choice.kernel == COPY else choice.kernel
+        module = find_module(name)
+        if module.record.scheduler != choice.name:
+            raise UnknownNameError(
+                f"the module {choice.kernel} is a variant of {module.record.scheduler}, not of {choice.name}",
+                hint=f"write {module.record.scheduler}@{choice.kernel}",
+            )
+        if not module.is_intact:
+            raise KernelCacheError(
+                f"the module {module.file} is not the file that was built",
+                hint=f"build it again: blklab kernel module {name} …",
+            )
+        found[choice.name, choice.kernel] = module
+    return ModuleArms(found)
+
+
+def build_copies(choices: Sequence[SchedulerChoice], announce: Callable[[str], None]) -> None:
+    """Builds the unchanged copies that choices name, where they are missing.
+
+    A copy is built from the headers and source of a module of the same scheduler among the choices, or from
+    those that the machine has.
+
+    Raises:
+        RefusedError: if a scheduler has no original that could be copied.
+        BlklabError: if a copy cannot be built.
+    """
+    for choice in choices:
+        if choice.kernel != COPY:
+            continue
+        if choice.name not in STOCK:
+            raise RefusedError(
+                f"{choice.name} is not one of the kernel's own schedulers, so it has no unchanged copy",
+                hint=f"an unchanged copy is one of {', '.join(f'{name}@copy' for name in STOCK)}",
+            )
+        beside = next(
+            (
+                find_module(other.kernel).record
+                for other in choices
+                if other.name == choice.name and other.kernel not in (None, COPY)
+            ),
+            None,
+        )
+        source = beside.source if beside is not None else None
+        build_module(ModuleRequest(copy_name(choice.name), scheduler=choice.name, source=source), announce)
+
+
+def with_placebos(choices: Sequence[SchedulerChoice]) -> list[SchedulerChoice]:
+    """Choices with an original and an unchanged copy beside each patched scheduler that lacks them.
+
+    Both have the settings of the patched one, so that a difference between them is none of settings. A
+    scheduler that is new has no original, and gets no copy.
+    """
+    result = list(choices)
+    there = {(one.name, one.kernel, tuple(sorted(one.tunables.items()))) for one in choices}
+    for choice in choices:
+        if choice.kernel in (None, COPY) or find_module(choice.kernel).record.is_new:
+            continue
+        for kernel in (None, COPY):
+            key = (choice.name, kernel, tuple(sorted(choice.tunables.items())))
+            if key not in there:
+                there.add(key)
+                added = choice.model_copy(update={"kernel": kernel})
+                result.append(added.model_copy(update={"label": added.without_label}))
+    return result
