@@ -36,6 +36,7 @@ from blklab.records.run_files import default_report_file
 from blklab.records.store import Store
 from blklab.report.documents.comparison import COMPARE_SCHEMA, CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
+from blklab.report.summary.model_answer import asks_model, contradicts
 from blklab.report.text.between_runs import render_change
 from blklab.report.text.comparison import render
 from blklab.spec.budget import NO_LIMITS
@@ -67,7 +68,7 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_lim
     "--model-answer/--no-model-answer",
     "model_answer",
     default=None,
-    help="Show the nearest modelled disk's answer as well. Default: if this disk's is undecided.",
+    help="Show the nearest modelled disk's answer as well. Default: if this disk's is not known yet.",
 )
 @store_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -234,8 +235,10 @@ def _deliver(
         path = Path(html_file)
         destination = str(path.with_name(f"{path.stem}-{record.run_id}{path.suffix}"))
     model = None
-    if ask_model or (ask_model is None and document.verdict.status == "undecided"):
+    if ask_model or (ask_model is None and asks_model(document)):
         model = answer_of_nearest_model(record, announce) if writes_html or prints else None
+        if model is not None and not ask_model and contradicts(document, model):
+            model = None
     if writes_html:
         page = render_html(record, document, model=model)
         if html_file:

@@ -34,8 +34,8 @@ from blklab.records.store import Store
 from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
 from blklab.report.terminal import Terminal
+from blklab.report.text.answer import answer_of
 from blklab.report.text.comparison import render
-from blklab.report.text.wording import headline
 from blklab.spec.request import build_specs, spec_values
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         """Name, target and verdict."""
-        return f"<Comparison {self.record.run_id} of {self.record.spec.target}: {headline(self.document)}>"
+        answer = answer_of(self.document).headline
+        return f"<Comparison {self.record.run_id} of {self.record.spec.target}: {answer}>"
 
     def _repr_html_(self) -> str:
         # A frame keeps the page's style and script apart from the notebook's.

@@ -228,17 +228,18 @@ class ExperimentSpec(Conditions, CommandOptions):
         list[SchedulerChoice],
         Option(
             SCHEDULERS,
-            "Schedulers to compare, with changed tunables where wanted, such as none,bfq:slice_idle=0.",
+            "Schedulers to compare, with changed tunables where wanted, such as none,bfq:slice_idle=0; all, "
+            "or history for those of older kernels, which only models have.",
             Topic.COMPARISON,
             short="-s",
             metavar="A,B,…",
-            default_text="all that the target offers",
+            default_text="all that the target offers; of a simulated one none, mq-deadline, kyber and bfq",
             see="experiments.md#schedulers",
             names="schedulers",
             commands=COMPARISONS,
         ),
     ]
-    """Empty: every scheduler that the target offers."""
+    """Empty: every scheduler that the target offers, on a simulated one those of today's kernels."""
     sweeps: Annotated[
         list[Sweep],
         Option(

@@ -30,9 +30,10 @@ from blklab.report.summary.regret import loss_rows
 from blklab.report.summary.reproduce import repeat_command
 from blklab.report.summary.throughput_over_time import course_text
 from blklab.report.text.advice import next_steps
+from blklab.report.text.answer import answer_of, explanation
 from blklab.report.text.conditions import conditions
 from blklab.report.text.known import anything_settled, known_so_far
-from blklab.report.text.wording import explanation, headline, model_sentences
+from blklab.report.text.model import TITLE, model_sentence
 
 MOST_OPEN_WORKLOADS = 3
 """With more workloads than that only the first is unfolded when the page opens."""
@@ -65,14 +66,13 @@ def render_html(
     units = units_in_use(document)
     is_open = document.verdict.status == "undecided"
     known = known_so_far(document) if is_open else []
-    model_title, model_says = ("", []) if model is None else model_sentences(model)
     script, digest = page_script()
     environment = page_environment()
     environment.filters["unbroken"] = _unbroken
     return environment.get_template("report.html.j2").render(
         document=document,
         record=record,
-        headline=headline(document),
+        headline=answer_of(document).headline,
         says=" ".join(
             [
                 explanation(document),
@@ -87,8 +87,8 @@ def render_html(
         conditions=conditions(document),
         known_any=anything_settled(known),
         model=model,
-        model_title=model_title,
-        model_says=model_says,
+        model_title=TITLE,
+        model_says=[] if model is None else [model_sentence(model)],
         sections=sections,
         unfolded=_unfolded(sections),
         legend=legend(looks),

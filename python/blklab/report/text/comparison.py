@@ -37,7 +37,6 @@ from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.phases import changes_sentences, phase_table
 from blklab.report.summary.processors import processor_sentences
-from blklab.report.summary.regret import lead_of
 from blklab.report.summary.standing import (
     Row,
     Standing,
@@ -49,10 +48,12 @@ from blklab.report.summary.standing import (
 )
 from blklab.report.terminal import Terminal
 from blklab.report.text.advice import next_steps
+from blklab.report.text.answer import answer_of
 from blklab.report.text.conditions import conditions, quiet_sentence
 from blklab.report.text.findings import print_findings
 from blklab.report.text.known import anything_settled, known_so_far
-from blklab.report.text.wording import beyond_the_lead, explanation, finding, headline, model_sentences
+from blklab.report.text.model import TITLE, model_sentence
+from blklab.report.text.wording import finding
 
 _SIGNS = {
     Standing.BEST: ("★", "bold green"),
@@ -190,13 +191,7 @@ def render(
     printer = Printer(console)
     style = _STATUS_STYLES[document.verdict.status]
     printer.blank()
-    lead = lead_of(document)
-    if lead is None:
-        printer.line((headline(document), style))
-        printer.line(explanation(document))
-    else:
-        printer.line((f"{lead.action}: {lead.loss}.", style))
-        printer.line(beyond_the_lead(document, lead))
+    printer.line((answer_of(document).sentence, style))
     for warning in document.warnings:
         printer.line(("⚠ WARNING: ", "bold yellow"), warning)
     _print_failed_runs(document, printer)
@@ -254,10 +249,8 @@ def _print_steps(document: CompareDocument, printer: Printer) -> None:
 
 def _print_model(model: ModelAnswer, printer: Printer) -> None:
     """The model's answer, under a title that no reader takes for the disk's."""
-    title, sentences = model_sentences(model)
-    printer.line((title, "bold magenta"))
-    for sentence in sentences:
-        printer.line(sentence, indent=2)
+    printer.line((TITLE, "bold magenta"))
+    printer.line(model_sentence(model), indent=2)
     printer.line("To ask the model again:", indent=2)
     printer.command(model.command)
 
