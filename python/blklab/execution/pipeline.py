@@ -11,6 +11,7 @@ from blklab.analysis.metrics import metric_named
 from blklab.backends import THIS_MACHINE, Backend, Session, SessionOptions, Workers, backend_for
 from blklab.errors import InterruptedRunError, LockedError, RunFailedError, SpecError, UsageError
 from blklab.execution.blocks import Clock, Observer, Progress, run_blocks
+from blklab.execution.outlook import outlook_of
 from blklab.execution.slots import first_round, reasons_for_runs, settle_slots
 from blklab.execution.switchback import SwitchbackRun
 from blklab.linux.machine.description import describe_machine
@@ -92,6 +93,9 @@ def compare(
             store.set_spec(run_id, spec)
             store.set_state(run_id, "running")
         observer.begun(record)
+        reasons = reasons_for_runs(spec, session, by_default=backend.SWITCHBACK)
+        in_blocks = [one.name for one in spec.workloads if reasons is None or reasons[one.name] is not None]
+        observer.planned(outlook_of(spec, in_blocks, in_real_time=session.target.backend == "host"))
         state: RunState = "failed"
         try:
             session.prepare(spec.workloads, observer.announce)

@@ -22,6 +22,7 @@ from blklab.backends import THIS_MACHINE
 from blklab.backends.cluster.client import Cluster
 from blklab.errors import UnknownNameError
 from blklab.execution.blocks import Progress
+from blklab.execution.outlook import Outlook
 from blklab.execution.pipeline import compare as run_comparison
 from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.notebook.charts import Chart, charts_of
@@ -176,6 +177,9 @@ class _NoProgress:
         """Ignores it."""
 
     def begun(self, record: ExperimentRecord) -> None:
+        """Ignores it."""
+
+    def planned(self, outlook: Outlook) -> None:
         """Ignores it."""
 
     def progressed(self, progress: Progress) -> None:
