@@ -47,7 +47,7 @@ def _page(case: str) -> str:
 
 def _printed(document: CompareDocument, width: int = 80) -> str:
     file = io.StringIO()
-    render(document, Terminal(file=file, width=width))
+    render(document, Terminal(file=file, width=width), verbose=True)
     return file.getvalue()
 
 

@@ -41,6 +41,7 @@ from blklab.analysis.sweep_effects import SweepFindings, sweep_findings
 from blklab.analysis.tie_breaking import break_tie
 from blklab.analysis.values import ExperimentValues, experiment_values
 from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import SLOW_SWITCH
 from blklab.spec.experiment import ExperimentSpec
 
 
@@ -192,7 +193,7 @@ def _failure_warnings(record: ExperimentRecord) -> list[str]:
     switched = record.spec.switched
     for name, part, in_slots in (("block", "run", False), ("round", "slot", True)):
         samples = [one for one in record.samples if (one.cell.workload in switched) == in_slots]
-        failed = sum(1 for sample in samples if sample.status == "failed")
+        failed = sum(1 for sample in samples if sample.status == "failed" and sample.error != SLOW_SWITCH)
         if failed:
             warnings.append(
                 f"{failed} of {len(samples)} {part}s failed; in their {name}s only the other {part}s count"

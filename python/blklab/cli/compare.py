@@ -71,6 +71,7 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_lim
     help="Show the nearest modelled disk's answer as well. Default: if this disk's is not known yet.",
 )
 @store_option
+@click.option("-v", "--verbose", is_flag=True, help="Print all figures, not only the answer.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(
     *,
@@ -86,6 +87,7 @@ def command(
     html_file: str | None,
     model_answer: bool | None,
     store_url: str | None,
+    verbose: bool,
     quiet: bool,
 ) -> int:
     """Find out which scheduler is best for TARGET, and how sure that is.
@@ -142,6 +144,7 @@ def command(
                 writes_html=html_file is not None or json_file is None,
                 prints="-" not in machine_files,
                 ask_model=model_answer,
+                verbose=verbose,
                 announce=(lambda _: None) if quiet else print_note,
             )
             if change is not None:
@@ -227,6 +230,7 @@ def _deliver(
     writes_html: bool,
     prints: bool,
     ask_model: bool | None,
+    verbose: bool,
     announce: Announce,
 ) -> None:
     """Writes the HTML report and prints the one for people, each if wanted."""
@@ -247,7 +251,7 @@ def _deliver(
             write_own_text(Path(destination), page)
     if prints:
         report_file = shlex.quote(destination) if writes_html else None
-        render(document, console_out(), model=model, report_file=report_file)
+        render(document, console_out(), model=model, report_file=report_file, verbose=verbose)
 
 
 def _as_json(documents: list[CompareDocument]) -> str:

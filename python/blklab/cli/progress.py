@@ -10,10 +10,11 @@ from blklab.execution.blocks import Progress as RunProgress
 from blklab.execution.outlook import Outlook, Shortage
 from blklab.execution.racing import OpenQuestion
 from blklab.quantities.formatting import TIMES, count_of
+from blklab.quantities.notes import split
 from blklab.quantities.sample_units import BLOCKS, rough_budget, rough_duration
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import RunSample
+from blklab.records.samples import SLOW_SWITCH, RunSample
 
 MOST_BLOCKS_TOLD = 99
 """Larger estimates are too uncertain to print."""
@@ -41,7 +42,8 @@ class ProgressDisplay(ProgressLine):
         self.run_id = record.run_id
         if not self._quiet:
             self._console.print(f"run {record.run_id}: {record.target.summary}", soft_wrap=True)
-            for warning in record.warnings:
+            # Notes are in the report, once.
+            for warning in split(record.warnings)[0]:
                 print_note(warning)
 
     def planned(self, outlook: Outlook) -> None:
@@ -69,7 +71,7 @@ class ProgressDisplay(ProgressLine):
 
     def measured(self, sample: RunSample) -> None:
         """Reports a run that failed; of slots that failed together, the first."""
-        if sample.status != "failed":
+        if sample.status != "failed" or sample.error == SLOW_SWITCH:
             return
         self._failed += 1
         # Slots of a load share its seed.

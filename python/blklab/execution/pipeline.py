@@ -16,6 +16,7 @@ from blklab.execution.slots import first_round, reasons_for_runs, settle_slots
 from blklab.execution.switchback import SwitchbackRun
 from blklab.linux.machine.description import describe_machine
 from blklab.linux.processes.signals import interrupted
+from blklab.quantities.notes import stored
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.samples import RunSample
 from blklab.records.store import Store, new_run_id
@@ -74,7 +75,7 @@ def compare(
         spec = settle_schedulers(
             spec, session.target.schedulers, session.tunable_defaults, usual=_usual(backend, session)
         )
-        warnings = [*session.check(spec.schedulers, spec.workloads), *_of_order(spec)]
+        warnings = stored([*session.check(spec.schedulers, spec.workloads), *_of_order(spec)])
         if resumed is None:
             record = ExperimentRecord(
                 run_id=run_id,

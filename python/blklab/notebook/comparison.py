@@ -153,7 +153,7 @@ class Comparison:
     def __str__(self) -> str:
         """The report for a terminal."""
         written = io.StringIO()
-        render(self.document, Terminal(file=written, width=_TEXT_COLUMNS))
+        render(self.document, Terminal(file=written, width=_TEXT_COLUMNS), verbose=True)
         return written.getvalue().strip("\n")
 
     def __repr__(self) -> str:

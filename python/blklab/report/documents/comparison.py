@@ -13,6 +13,7 @@ from pydantic import Field
 
 from blklab.analysis.recommendation import Action, Reason, Subject
 from blklab.analysis.verdict import Analysis
+from blklab.quantities.notes import split
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import (
@@ -163,6 +164,9 @@ class CompareDocument(Part):
     processors: list[ProcessorPart] = Field(default_factory=list)
     """Of models that run on a cost table; empty elsewhere."""
     warnings: list[str]
+    """Of all that can make the answer wrong."""
+    notes: list[str] = Field(default_factory=list)
+    """On properties of the experiment, such as its virtual time."""
     failed_runs: list[dict[str, Any]]
     apply_command: str | None
     """Command that makes the recommended scheduler that of a real disk, also if it is in force; else None."""
@@ -294,7 +298,8 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         noise=noise_parts(analysis.noise, record.spec.slots),
         changes=changes_part(record),
         processors=processor_parts(record),
-        warnings=[*record.warnings, *analysis.verdict.warnings],
+        warnings=[*split(record.warnings)[0], *analysis.verdict.warnings],
+        notes=split(record.warnings)[1],
         failed_runs=[
             {**sample.cell.model_dump(), "error": sample.error}
             for sample in record.samples

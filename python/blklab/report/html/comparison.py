@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from markupsafe import Markup, escape
+
 from blklab.analysis.values import experiment_values
 from blklab.quantities.formatting import confidence_text, count_of, margin_text, metric_title
 from blklab.quantities.units import format_bytes, format_duration
@@ -127,9 +129,13 @@ def render_html(
 _INTERVAL_OR_PERCENT = re.compile(r"\[[^\[\]]{1,40}\]|\d %")
 
 
-def _unbroken(text: str) -> str:
-    """Keeps intervals and percentages on one line."""
-    return _INTERVAL_OR_PERCENT.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
+_NAME = re.compile(r"`([^`]+)`")
+
+
+def _unbroken(text: str) -> Markup:
+    """Keeps intervals and percentages on one line, and sets names in backticks as code."""
+    joined = _INTERVAL_OR_PERCENT.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
+    return Markup(_NAME.sub(r"<code>\1</code>", str(escape(joined))))  # noqa: S704 - escaped just now
 
 
 def _unfolded(sections: list[WorkloadSection]) -> set[str]:

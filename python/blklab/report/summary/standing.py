@@ -140,6 +140,11 @@ def is_in_force(document: CompareDocument, label: str) -> bool:
     return not choice["tunables"] and choice["name"] == document.target_description.default_scheduler
 
 
+def is_in_use(document: CompareDocument, label: str) -> bool:
+    """Whether a disk of this machine uses this choice; a model uses none."""
+    return document.verdict.recommendation.subject == "disk" and is_in_force(document, label)
+
+
 def metrics_of(document: CompareDocument, workload: str, first: str) -> list[str]:
     """Metrics that have figures under a workload: the one that decides, then as they are registered."""
     present = {part.metric for part in document.results if part.workload == workload}

@@ -50,7 +50,9 @@ def next_steps(document: CompareDocument) -> list[Advice]:
     if advised.subject == "kernels":
         steps += _for_kernels(document)
     elif document.target_description.backend == "sim":
-        steps.append(Advice("To test a real disk, as root:", "blklab compare DIRECTORY"))
+        steps.append(
+            Advice("This is a modelled disk. To test a real one, as root:", "blklab compare DIRECTORY")
+        )
     return steps
 
 

@@ -54,7 +54,7 @@ class Answer:
         """Both: ``Use kyber: IOPS is 12 % higher than with mq-deadline, in use now``, with a full stop."""
         if not self.reason:
             return f"{self.headline}."
-        joint = "; " if ": " in self.headline else ": "
+        joint = "; " if ": " in self.headline or self.headline.endswith("%") else ": "
         return f"{self.headline}{joint}{self.reason}."
 
 

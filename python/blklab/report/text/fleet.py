@@ -19,7 +19,7 @@ from blklab.quantities.formatting import (
     ratio_text,
 )
 from blklab.report.terminal import Terminal
-from blklab.report.text.comparison import Printer
+from blklab.report.text.printer import Printer
 from blklab.spec.drive_classes import DriveClass
 
 _STYLES = {"best": "bold green", "equal": "bold cyan", "undecided": "bold yellow", "withheld": "bold red"}
