@@ -14,6 +14,7 @@ from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.summary.failures import failures_of, lost_slots_sentence
 from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import render
+from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec
 
 
 def _printed(document: CompareDocument, *, verbose: bool = False) -> str:
@@ -44,6 +45,15 @@ def test_slots_lost_to_slow_switches_are_counted_and_not_called_failed() -> None
 
 def test_undisturbed_slots_have_no_such_line() -> None:
     assert lost_slots_sentence(compare_document(*analysed("decided"))) is None
+
+
+def test_figures_of_many_magnitudes_have_units_of_their_own() -> None:
+    spec = make_spec(["none", "bfq"], blocks=4)
+    record = make_experiment(spec, behaviours={"bfq": SchedulerBehaviour(1e-4)})
+    text = _printed(compare_document(record, analyse(record)))
+    bars = [line for line in text.splitlines() if "none" in line]
+    assert any("kIO/s" in line for line in bars)
+    assert "(more is better; 95 % intervals)" in text
 
 
 def test_notes_are_no_warnings_and_are_printed_once() -> None:

@@ -362,7 +362,7 @@ class ExperimentSpec(Conditions, CommandOptions):
         Option(
             FRACTION,
             "Stop as soon as some scheduler is known to be at most this much worse than the best, such as "
-            "5%; the one in force first.",
+            "10%; the one in force first. Without it experiments go on, and 5% is good enough for advice.",
             Topic.VERDICT,
             metavar="FRACTION",
             see="switchback.md#regret",

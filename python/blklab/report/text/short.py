@@ -37,6 +37,8 @@ _WIDEST_NAME = 24
 _FEWEST_CELLS = 8
 _FEWEST_BARS = 4
 _MARK = "in use now"
+_MOST_ALIKE = 1000
+"""From this ratio of the largest to the smallest figure on, each has a unit of its own."""
 
 
 @dataclass(frozen=True)
@@ -150,16 +152,21 @@ def _workload_chart(document: CompareDocument, workload: str) -> _Chart | None:
         return None
     metric = METRICS[verdict.metric]
     rows = ranked(document, workload, metric.name)
-    scale = scale_for(metric.unit, [row.result.mean for row in rows if row.result is not None])
+    means = [row.result.mean for row in rows if row.result is not None]
+    alike = not means or max(means) < _MOST_ALIKE * min(means)
+    shared = scale_for(metric.unit, means)
     bars = []
     for row in rows:
         if row.result is None:
             bars.append(_Bar(row.scheduler, row.standing, None, "-", ""))
             continue
         low, high = row.result.ci_low, row.result.ci_high
+        scale = shared if alike else scale_for(metric.unit, [row.result.mean])
         figure, _, interval = scale.interval(row.result.mean, low, high).partition(" ")
+        if not alike:
+            figure = f"{figure} {scale.unit}"
         bars.append(_Bar(row.scheduler, row.standing, row.result.mean, figure, interval))
-    unit = f"{scale.unit}, " if scale.unit else ""
+    unit = f"{shared.unit}, " if shared.unit and alike else ""
     better = "more" if metric.better == "higher" else "less"
     title = f"{workload}: {metric_title(metric.name)} ({unit}{better} is better"
     return _Chart(title, bars)
