@@ -11,7 +11,7 @@ from slot_samples import switched_spec
 from blklab.analysis.designs import AnytimeDesign, Design, FixedDesign, SwitchbackDesign
 from blklab.analysis.metrics import metric_named
 from blklab.analysis.questions import Question
-from blklab.analysis.regret import Regret, good_enough, regret_text, regrets
+from blklab.analysis.regret import Regret, bound_text, good_enough, known_bounds, regrets
 from blklab.analysis.verdict import analyse
 from blklab.execution.racing import Race, race_of
 from blklab.testing.experiments import (
@@ -77,34 +77,23 @@ def test_several_workloads_have_the_largest_bound_at_a_stricter_level() -> None:
 def test_nothing_is_said_before_anything_is_known() -> None:
     found = regrets([_question(1, 3)], DESIGNS[2], LABELS, ["b"])
     assert [one.bound for one in found] == [None, None, None]
-    assert good_enough(found, 0.5) is None
-    assert regret_text(found, ["b"], 0.95) is None
+    assert good_enough(found, "b", LABELS, 0.5) is None
+    assert known_bounds(found) == []
 
 
-def test_words_round_up_and_name_the_safest() -> None:
+def test_words_round_up() -> None:
+    assert bound_text(Regret("none", 0.0512, "bfq", "reads")) == "5.2 %"
+    assert bound_text(Regret("none", 0.151, "bfq", "reads")) == "16 %"
+
+
+def test_another_that_is_good_enough_replaces_only_one_that_is_beaten() -> None:
     found = [Regret("none", 0.0512, "bfq", "reads"), Regret("bfq", 0.021, "none", "reads")]
-    text = "stay with none: no other is more than 5.2 % better (95 %), or take bfq: 2.1 % at most"
-    assert regret_text(found, ["none"], 0.95) == text
-    assert regret_text(found, [], 0.95) == "take bfq: no other is more than 2.1 % better (95 %)"
-    assert good_enough(found, 0.1) == found[0]
-    assert good_enough(found, 0.03) == found[1]
-
-
-def test_an_open_verdict_begins_with_what_is_lost_at_most() -> None:
-    spec = make_spec(("mq-deadline", "none", "bfq"), blocks=8)
-    behaviours = {"none": SchedulerBehaviour(1.02, noise=0.02), "bfq": SchedulerBehaviour(0.6, noise=0.02)}
-    verdict = analyse(make_experiment(spec, behaviours=behaviours)).verdict
-    assert (verdict.status, verdict.choice) == ("undecided", None)
-    assert verdict.text.startswith("stay with mq-deadline: no other is more than ")
-    assert "none beats bfq (IOPS " in verdict.text
-    assert verdict.regret[0].label == "mq-deadline"
-    limit = verdict.regret[0].bound
-    assert limit is not None
-    chosen = analyse(
-        make_experiment(spec.model_copy(update={"good_enough": limit + 0.001}), behaviours=behaviours)
-    ).verdict
-    assert (chosen.status, chosen.choice) == ("undecided", "mq-deadline")
-    assert chosen.text.startswith("stay with mq-deadline, good enough: ")
+    both, alone = ["none", "bfq"], ["bfq"]
+    assert good_enough(found, "none", both, 0.1) == "none"
+    assert good_enough(found, "none", both, 0.03) is None
+    assert good_enough(found, "none", alone, 0.03) == "bfq"
+    assert good_enough(found, None, both, 0.03) == "bfq"
+    assert good_enough(found, "none", alone, 0.01) is None
 
 
 def test_a_differing_control_takes_the_choice_away() -> None:
@@ -123,7 +112,7 @@ def test_a_differing_control_takes_the_choice_away() -> None:
     )
     assert (agreeing.status, agreeing.choice) == ("undecided", "mq-deadline")
     assert (differing.status, differing.choice) == ("undecided", None)
-    assert differing.text.startswith("reads, by IOPS: undecided")
+    assert differing.recommendation is not None and differing.recommendation.action == "withheld"
 
 
 def _rounds_until_over(race: Race, seed: int) -> tuple[int, str | None]:

@@ -16,6 +16,7 @@ from blklab.analysis.statistics.switchback import (
     LIMIT,
     STRENGTHS,
     WARM_UP,
+    WEIGHTS,
     _root,
     fewest_rounds,
     predictable_scales,
@@ -26,8 +27,9 @@ Floats = NDArray[np.float64]
 
 
 def _mean_evidence(x: Floats) -> float:
-    """The definition: the mean over the strengths of ∏ exp(c·x) / cosh(c·x)."""
-    return float(np.mean([np.prod(np.exp(c * x) / np.cosh(c * x)) for c in STRENGTHS]))
+    """The definition: the weighted mean over the strengths of ∏ exp(c·x) / cosh(c·x)."""
+    every = [np.prod(np.exp(c * x) / np.cosh(c * x)) for c in STRENGTHS]
+    return float(np.average(every, weights=WEIGHTS))
 
 
 def _swapped(first: Floats, second: Floats, ratio: float, swaps: Floats) -> tuple[Floats, Floats]:
@@ -170,6 +172,20 @@ def test_too_few_rounds_prove_nothing() -> None:
         assert difference.ratio == pytest.approx(2)
     assert switchback_difference([0.0] * 9, [1.0] * 9, margin=0.02) is None
     assert fewest_rounds(1, 0.05) < fewest_rounds(6, 0.05) < fewest_rounds(36, 0.05)
+
+
+@pytest.mark.parametrize(("questions", "rounds"), [(1, 7), (6, 9)])
+def test_a_gross_difference_is_settled_as_soon_as_the_order_permits(questions: int, rounds: int) -> None:
+    """4.5 against 0.71 kIO/s, with slots that scatter by two fifths, on a disk that wanders."""
+    generator = np.random.default_rng(11)
+    settled = 0
+    for _ in range(50):
+        speed = _wandering(generator, rounds)
+        first, second = (rate * speed * generator.lognormal(0, 0.4, rounds) for rate in (4.5, 0.71))
+        difference = switchback_difference(first.tolist(), second.tolist(), margin=0.02)
+        assert difference is not None
+        settled += difference.p_difference <= 0.05 / questions
+    assert settled >= 40
 
 
 def test_what_repeats_itself_exactly_is_decided() -> None:

@@ -54,7 +54,7 @@ def test_a_class_has_a_verdict(url: str, capsys: pytest.CaptureFixture[str]) -> 
     assert "6 drives of 3 hosts, 6 experiments" in shown
     assert "host2: nvme0n1" in shown
     assert run(["fleet", "--kind", "scsi", "--no-rotational", "--store", url]) == 0
-    assert "none is best for non-rotational scsi drives" in capsys.readouterr().out
+    assert "`none` is best for non-rotational scsi drives" in capsys.readouterr().out
 
 
 def test_the_document_satisfies_its_schema(url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from blklab.cli import progress_line
-from blklab.cli.progress import ProgressDisplay, _time_left, open_questions
+from blklab.cli.progress import ProgressDisplay, _time_left, open_questions, plan_text, shortage_text
 from blklab.execution.blocks import Progress
+from blklab.execution.outlook import Outlook, Shortage
 from blklab.execution.racing import OpenQuestion
 from blklab.quantities.sample_units import SampleUnit
 from blklab.records.samples import RunSample
@@ -73,3 +74,30 @@ def test_a_budget_that_is_used_up_is_said_in_words() -> None:
     assert used_up == ", the budget is used up: this block is the last"
     assert _time_left(Progress(0, None, 0, None, "reads under none")) == ""
     assert _time_left(Progress(0, None, 0, 5_000_000_000, "reads under none")) == ", 5.00 s left"
+
+
+MINUTE_NS = 60_000_000_000
+
+
+def test_the_plan_is_told_before_the_first_run(capsys: pytest.CaptureFixture[str]) -> None:
+    outlook = Outlook(4, 2, 10 * MINUTE_NS, None, ends_when_settled=True, shortage=None)
+    text = (
+        "4 schedulers \N{MULTIPLICATION SIGN} 2 loads, at most 10 min, ends as soon as it is settled "
+        "(Ctrl-C keeps what is known)"
+    )
+    assert plan_text(outlook) == text
+    fixed = Outlook(2, 1, None, 8, ends_when_settled=False, shortage=None)
+    assert plan_text(fixed).endswith(" 1 load, 8 repetitions (Ctrl-C keeps what is known)")
+    with ProgressDisplay(quiet=False) as display:
+        display.planned(outlook)
+    assert capsys.readouterr().err.strip() == text
+    with ProgressDisplay(quiet=True) as display:
+        display.planned(outlook)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_budget_that_cannot_suffice_is_told_with_one_that_does() -> None:
+    shortage = Shortage(90_000_000_000, 2, 4, 230_000_000_000)
+    assert shortage_text(shortage, 4) == (
+        "90 s are enough for 2 repetitions of 4 schedulers; an answer needs 4: --budget 4m"
+    )

@@ -15,6 +15,7 @@ from blklab.cli import run
 from blklab.cli.progress import open_questions
 from blklab.errors import InterruptedRunError, LockedError
 from blklab.execution.blocks import Progress
+from blklab.execution.outlook import Outlook
 from blklab.execution.pipeline import compare
 from blklab.execution.racing import OpenQuestion
 from blklab.records.experiment import ExperimentRecord
@@ -51,6 +52,9 @@ class Listener:
         if self.stop_after is not None and len(self.heard) == self.stop_after:
             raise InterruptedRunError(signal.SIGINT, "enough")
         self.heard.append(progress)
+
+    def planned(self, outlook: Outlook) -> None:
+        """Ignored."""
 
     def measured(self, sample: RunSample) -> None:
         pass

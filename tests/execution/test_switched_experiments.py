@@ -14,6 +14,7 @@ from blklab.analysis.long_slots import LONG_ROUNDS, compare_long_slots
 from blklab.analysis.verdict import analyse
 from blklab.backends import Session
 from blklab.execution.blocks import Clock
+from blklab.execution.outlook import Outlook
 from blklab.execution.pipeline import compare
 from blklab.execution.slots import reasons_for_runs, settle_slots
 from blklab.execution.switchback import LONGEST_AFTER_CARRY_OVER_NS, SwitchbackRun
@@ -60,6 +61,9 @@ class Listener:
 
     def progressed(self, progress: object) -> None:
         pass
+
+    def planned(self, outlook: Outlook) -> None:
+        """Ignored."""
 
     def measured(self, sample: RunSample) -> None:
         pass

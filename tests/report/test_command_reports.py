@@ -76,7 +76,7 @@ def test_the_wall_time_decides_and_the_load_beside_is_shown(document: CompareDoc
 
 def test_the_report_says_how_it_was_run(record: ExperimentRecord, document: CompareDocument) -> None:
     output = io.StringIO()
-    render(document, Terminal(file=output, width=100))
+    render(document, Terminal(file=output, width=100), verbose=True)
     text = " ".join(output.getvalue().split())
     assert (
         "Cold: its file system was unmounted and mounted again before each run; beside many-readers, whose"

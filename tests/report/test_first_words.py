@@ -15,8 +15,9 @@ from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
 from blklab.report.html.page import inert_json
-from blklab.report.summary.model_answer import ModelAnswer, model_answer
+from blklab.report.summary.model_answer import ModelAnswer, asks_model, contradicts, model_answer
 from blklab.report.terminal import Terminal
+from blklab.report.text.answer import answer_of
 from blklab.report.text.comparison import MOST_CLAUSES_SHOWN, render
 from blklab.report.text.conditions import MOST_LINES, conditions, quiet_sentence
 from blklab.report.text.known import anything_settled, known_so_far
@@ -38,7 +39,7 @@ def _document(record: ExperimentRecord) -> CompareDocument:
 
 def _printed(document: CompareDocument, *, model: ModelAnswer | None = None, width: int = 100) -> str:
     file = io.StringIO()
-    render(document, Terminal(file=file, width=width), model=model, report_file="/r.html")
+    render(document, Terminal(file=file, width=width), model=model, report_file="/r.html", verbose=True)
     return file.getvalue()
 
 
@@ -71,17 +72,17 @@ def test_an_undecided_report_says_first_who_is_beaten_and_by_how_much() -> None:
     beaten, loss = reads.settled
     assert re.fullmatch(r"With mq-deadline, no other is more than \d+ % better \(95 %\)", loss)
     assert re.fullmatch(
-        r"none, mq-deadline and kyber beat bfq: with none, IOPS is \d+ % \[\d+, \d+\] higher than with bfq",
+        r"`none`, mq-deadline and kyber beat bfq: with `none`, IOPS is \d+ % \[\d+, \d+\] higher than "
+        "with bfq",
         beaten,
     )
     assert (reads.still_open or "").startswith(
-        "still open: none, mq-deadline and kyber (none leads, with IOPS "
+        "still open: `none`, mq-deadline and kyber (`none` leads, with IOPS "
     )
     assert [line.startswith("With mq-deadline, no other is more") for line in log.settled] == [True]
     printed = _printed(document)
     order = [
-        "Stay with mq-deadline: no other is more than",
-        "The best scheduler for",
+        "No reason to change yet: keep mq-deadline; at most",
         "Known so far",
         "beat bfq",
         "Still open",
@@ -155,7 +156,7 @@ def test_disturbances_take_three_lines_and_the_report_has_all(width: int) -> Non
     assert tail.count("⚠ ") == len(lines)
     assert max(map(len, lines)) <= 98
     assert printed.rindex("⚠ ") > printed.rindex("? open")
-    assert printed.rstrip().endswith("All figures, charts and runs: /r.html")
+    assert "All figures, charts and runs: /r.html" in printed
     html = render_html(record, _document(record))
     assert all(one.text in html for one in document.during_runs.disturbances)
 
@@ -176,9 +177,9 @@ def test_the_models_answer_is_marked_and_apart() -> None:
     printed = _printed(document, model=model)
     block = printed[printed.index("A model's answer, not this disk's") : printed.index("Measured on")]
     where = "On a modelled disk (sim:ssd-sata, consumer SATA TLC SSD, 1 TB)"
-    assert f"{where} the same question is settled: deadline is best." in " ".join(block.split())
+    assert f"{where}: deadline is best" in " ".join(block.split())
     assert "deadline" not in printed.replace(block, "").replace("mq-deadline", "")
-    assert printed.index("Stay with") < printed.index("Known so far") < printed.index("A model's answer")
+    assert printed.index("No reason") < printed.index("Known so far") < printed.index("A model's answer")
     html = render_html(record, document, model=model)
     aside = re.search(r'<aside class="model".*?</aside>', html, re.DOTALL)
     assert aside is not None
@@ -189,15 +190,37 @@ def test_the_models_answer_is_marked_and_apart() -> None:
     assert "sim:ssd-sata" not in inert_json(document)
 
 
-def test_a_model_that_is_undecided_does_not_pretend() -> None:
+def test_a_model_without_an_answer_does_not_pretend() -> None:
     answer = _model_of_its_own()
-    verdict = answer.document.verdict.model_copy(update={"status": "undecided", "best": []})
-    still_open = replace(answer, document=answer.document.model_copy(update={"verdict": verdict}))
-    printed = _printed(_document(CASES["undecided"]()), model=still_open)
-    assert "the same question stays open, too" in printed
+    spec = make_spec(["deadline", "cfq"], [_reads], blocks=1, target="sim:ssd-sata")
+    still_open = model_answer(make_experiment(spec, target=make_target(spec, backend="sim")))
+    said = " ".join(_printed(_document(CASES["undecided"]()), model=still_open).split())
+    assert "Not known yet: 1 block is too few for an answer." in said
     other = replace(answer, undecided_nearest="sim:hdd-7200")
     said = " ".join(_printed(_document(CASES["undecided"]()), model=other).split())
-    assert "The nearest model, sim:hdd-7200, is undecided as well. On another (sim:ssd-sata, " in said
+    assert "sim:hdd-7200 has no answer either; on another modelled disk (sim:ssd-sata, " in said
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_model_is_asked_only_where_the_disk_has_neither_answer_nor_lead(case: str) -> None:
+    document = compare_document(*analysed(case))
+    assert asks_model(document) == answer_of(document).headline.startswith("Not known yet")
+
+
+def test_a_model_that_the_disk_contradicts_is_known() -> None:
+    labels = ["deadline", "cfq", "bfq"]
+    model = _model_of_its_own()
+    loses, wins = (
+        _document(
+            make_experiment(
+                make_spec(labels, [_reads], blocks=8), behaviours={label: SchedulerBehaviour(0.5)}
+            )
+        )
+        for label in ("deadline", "cfq")
+    )
+    assert model.document.verdict.best == ["deadline"]
+    assert contradicts(loses, model)
+    assert not contradicts(wins, model)
 
 
 @pytest.mark.parametrize(

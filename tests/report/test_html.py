@@ -159,8 +159,9 @@ def test_only_our_script_may_run() -> None:
 def test_order_of_the_content() -> None:
     text = "".join(_outline(html_of("suspicious")).text)
     order = [
-        "Withheld: a control differs",
-        "no scheduler is recommended",
+        "No recommendation",
+        "the control cached-read differs",
+        "Find what else was at work",
         "1 warning",
         "IOPS, which decides",
         "Against none, block by block",
@@ -229,7 +230,7 @@ def test_a_control_that_differs_is_no_winner() -> None:
     text = "".join(_outline(html_of("suspicious")).text)
     assert text.count("⚠ differs") == 2
     assert text.count("★ best") == 2  # the other workload, in the overview and at its head
-    assert "A control differs, so something other than the scheduler is at work (other load" in text
+    assert "Find what else was at work (other load" in text
     assert "⚠ differs" not in html_of("decided")
 
 

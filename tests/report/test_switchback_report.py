@@ -23,9 +23,10 @@ from blklab.report.summary.designs import design_sentence, extent, unit_of
 from blklab.report.summary.disturbed import disturbed_rows, marked_text
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.narrowing import MOST_LOOKS, looks
-from blklab.report.summary.regret import lead_of, loss_rows
+from blklab.report.summary.regret import loss_rows
 from blklab.report.summary.slot_rates import MOST_ALIGNED_WINDOWS, aligned_slots, slot_rates
 from blklab.report.terminal import Terminal
+from blklab.report.text.answer import answer_of
 from blklab.report.text.comparison import render
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -46,7 +47,7 @@ def _page(case: str) -> str:
 
 def _printed(document: CompareDocument, width: int = 80) -> str:
     file = io.StringIO()
-    render(document, Terminal(file=file, width=width))
+    render(document, Terminal(file=file, width=width), verbose=True)
     return file.getvalue()
 
 
@@ -191,45 +192,43 @@ def test_slots_that_turned_out_too_short_do_not_count_and_are_mentioned() -> Non
 
 
 def test_what_staying_costs_comes_first() -> None:
-    _, document = _made("undecided")
-    lead = lead_of(document)
-    assert lead is not None
-    assert lead.action == "Stay with mq-deadline"
-    assert re.fullmatch(r"no other is more than [\d.]+ % better \(95 %\)", lead.loss)
+    _, document = _made("mixed")
+    answer = answer_of(document)
+    assert answer.headline == "No reason to change yet: keep mq-deadline"
+    assert re.fullmatch(r"at most [\d.]+ % is lost \(95 % sure\)", answer.reason)
     text = _printed(document)
-    assert text.lstrip().startswith(f"Stay with mq-deadline: {lead.loss}.\n")
-    places = [text.index(words) for words in ("Stay with", "Known so far", "beat bfq", "more rounds")]
+    assert text.lstrip().startswith(f"{answer.sentence}\n")
+    places = [
+        text.index(words) for words in ("No reason", "Known so far", "beat bfq", "At most", "more of load")
+    ]
     assert places == sorted(places)
-    page = _words(_page("undecided"))
-    places = [page.index(words) for words in ("Stay with", "Known so far", "beat bfq", "more rounds")]
+    page = _words(_page("mixed"))
+    places = [page.index(words) for words in ("No reason", "Known so far", "beat bfq", "more of load")]
     assert places == sorted(places)
     assert loss_rows(document)[0].scheduler == "mq-deadline"
 
 
-def test_a_change_is_advised_only_where_staying_is_not_among_the_candidates() -> None:
+def test_without_a_scheduler_in_force_nothing_is_kept() -> None:
     record, _ = _made("undecided")
     target = record.target.model_copy(update={"default_scheduler": None})
     record = record.model_copy(update={"target": target})
-    lead = lead_of(compare_document(record, analyse(record)))
-    assert lead is not None
-    assert lead.action == "Take none"
-    assert lead.safest is None
+    advised = compare_document(record, analyse(record)).verdict.recommendation
+    assert (advised.action, advised.in_force) in (("choose", None), ("unknown", None))
 
 
 def test_good_enough_is_a_reason_to_stay() -> None:
     record, _ = _made("undecided")
-    spec = record.spec.model_copy(update={"good_enough": 0.05})
+    spec = record.spec.model_copy(update={"good_enough": 0.08})
     record = record.model_copy(update={"spec": spec})
     text = " ".join(_printed(compare_document(record, analyse(record))).split())
-    assert text.startswith("Stay with mq-deadline: no other is more than")
-    assert "(95 %), which is good enough." in text
+    assert re.match(r"No reason to change: keep mq-deadline; at most [\d.]+ % is lost \(95 % sure\)\.", text)
     assert "Rounds were added until mq-deadline was known to be good enough" in text
-    assert "mq-deadline was already in use before the experiment. Keep it." in text
+    assert "Nothing needs to be done." in text
     assert "would probably settle" not in text
 
 
 def test_nothing_is_promised_before_anything_is_known() -> None:
-    assert lead_of(_made("short")[1]) is None
+    assert answer_of(_made("short")[1]).headline == "Not known yet"
     assert "too few rounds for intervals" in " ".join(_printed(_made("short")[1]).split())
 
 

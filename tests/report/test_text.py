@@ -12,7 +12,9 @@ from report_cases import CASES, analysed
 
 from blklab.report.documents.comparison import CompareDocument, compare_document, run_document
 from blklab.report.terminal import Terminal
+from blklab.report.text.answer import answer_of
 from blklab.report.text.comparison import render, render_run
+from blklab.report.text.short import MOST_ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
 REFRESH = os.environ.get("BLKLAB_REFRESH_GOLDEN") == "1"
@@ -22,10 +24,12 @@ def _document(case: str) -> CompareDocument:
     return compare_document(*analysed(case))
 
 
-def _printed(document: CompareDocument, width: int = 80, encoding: str = "utf-8") -> str:
+def _printed(
+    document: CompareDocument, width: int = 80, encoding: str = "utf-8", *, verbose: bool = True
+) -> str:
     buffer = io.BytesIO()
     file = io.TextIOWrapper(buffer, encoding=encoding)
-    render(document, Terminal(file=file, width=width))
+    render(document, Terminal(file=file, width=width), verbose=verbose)
     file.flush()
     return buffer.getvalue().decode(encoding)
 
@@ -44,11 +48,43 @@ def test_golden(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_short_golden(case: str) -> None:
+    _hold_to_golden(f"short-{case}.txt", _printed(_document(case), verbose=False))
+
+
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("width", [80, 120])
-def test_fits_the_width(case: str, width: int) -> None:
-    for line in _printed(_document(case), width).splitlines():
+def test_the_answer_fits_into_24_rows_and_is_the_last_line(case: str, width: int) -> None:
+    document = _document(case)
+    lines = _printed(document, width, verbose=False).splitlines()
+    assert len(lines) <= MOST_ROWS == 24
+    answer = answer_of(document)
+    assert lines[-1] in (answer.sentence, f"{answer.headline}.")
+    assert lines[1].startswith(answer.headline[:60])
+
+
+@pytest.mark.parametrize("case", ["decided", "undecided", "twelve", "purpose"])
+def test_one_bar_is_marked_as_in_use(case: str) -> None:
+    document = _document(case)
+    printed = _printed(document, verbose=False)
+    marked = [line for line in printed.splitlines() if line.endswith("  in use now")]
+    assert marked
+    assert all(line.split()[1] == "mq-deadline" for line in marked)
+
+
+def test_bars_are_as_long_as_the_figures() -> None:
+    bars = [line for line in _printed(_document("depends"), verbose=False).splitlines() if "█" in line]
+    lengths = {line.split()[1]: line.count("█") for line in bars[:2]}
+    assert lengths["bfq"] / lengths["none"] == pytest.approx(9.62 / 12.05, abs=0.05)
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("width", [80, 120])
+def test_fits_the_width(case: str, width: int, *, verbose: bool) -> None:
+    for line in _printed(_document(case), width, verbose=verbose).splitlines():
         # Commands are never broken, so that they can be copied.
-        assert len(line) <= width or line.startswith("    blklab "), line
+        assert len(line) <= width or line.startswith(("    blklab ", "All figures and charts: ")), line
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -82,7 +118,7 @@ def test_no_colours_in_a_log_and_under_no_color(monkeypatch: pytest.MonkeyPatch)
 
     def on_terminal() -> str:
         file = io.StringIO()
-        render(document, Terminal(file=file, width=80, force_terminal=True))
+        render(document, Terminal(file=file, width=80, force_terminal=True), verbose=True)
         return file.getvalue()
 
     assert "\x1b[1;32m" in on_terminal()

@@ -17,7 +17,7 @@ from blklab.analysis.questions import Question
 from blklab.analysis.ratios import OPPOSITE, Contrast, RatioEstimate, estimate_family
 from blklab.analysis.statistics.difference import Difference
 from blklab.analysis.statistics.multiplicity import numbers_of_equal_pairs
-from blklab.quantities.formatting import metric_title, ratio_text
+from blklab.quantities.formatting import metric_title, ratio_text, scheduler_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Comparison(RatioEstimate):
     @property
     def effect(self) -> str:
         """The first scheduler against the second in words: ``IOPS +12 % [+8, +17] against kyber``."""
-        return f"{self.ratio_alone} against {self.second}"
+        return f"{self.ratio_alone} against {scheduler_text(self.second)}"
 
     @property
     def ratio_alone(self) -> str:

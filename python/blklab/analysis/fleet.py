@@ -23,8 +23,8 @@ from blklab.analysis.overall import (
     Verdict,
     differing_controls,
     overall_verdict,
-    recommendation,
     verdict_for_goal,
+    with_choice,
 )
 from blklab.analysis.questions import JUDGED_WORKLOADS, Question
 from blklab.analysis.ranking import MetricVerdict, metric_verdict
@@ -109,7 +109,7 @@ def analyse_fleet(
         workloads=[question.workload for question in questions],
         comparisons=[differences.comparison(pair, confidence) for pair in pairs],
         metric_verdicts=verdicts,
-        verdict=recommendation(verdict, tie, differing_controls(verdicts, pairs), []),
+        verdict=with_choice(verdict, tie, differing_controls(verdicts, pairs), []),
         remarks=[*fleet.remarks, *remarks, *_conditions(fleet)],
         runs=sorted({one.record.run_id for several in fleet.experiments.values() for one in several}),
         confidence=confidence,

@@ -12,9 +12,10 @@ from typing import Literal
 
 from blklab.analysis.comparison import Comparison
 from blklab.analysis.ranking import MetricVerdict, longest_need
-from blklab.analysis.regret import Regret, good_enough, loss_text, regret_text
+from blklab.analysis.recommendation import Recommendation
+from blklab.analysis.regret import Regret
 from blklab.analysis.tie_breaking import TieBreak
-from blklab.quantities.formatting import join_names, metric_title
+from blklab.quantities.formatting import join_names, join_schedulers, metric_title, scheduler_text
 from blklab.spec.goals import Goal
 
 OverallStatus = Literal["best", "equal", "undecided", "withheld"]
@@ -34,11 +35,13 @@ class Verdict:
     warnings: list[str] = field(default_factory=list)
     choice: str | None = None
     """The one to take: the best, of equals the one that `blklab.analysis.tie_breaking` names, or while
-    undecided one that is good enough; else None."""
+    undecided one that is good enough or better than the one in force; else None."""
     choice_reason: str = ""
     """The reason to take this one, of several equals or of several that are not told apart."""
     regret: list[Regret] = field(default_factory=list)
     """The most that is lost by taking each scheduler: those in force first, then by their bounds."""
+    recommendation: Recommendation | None = None
+    """The advice that follows; None for an answer that is no experiment's own."""
 
 
 def overall_verdict(
@@ -71,9 +74,9 @@ def overall_verdict(
     if not candidates:
         return _undecided([], f"it depends on the work: {_winners(present)}")
     if len(candidates) == 1:
-        text = f"{candidates[0]} is best or shares the first place in every workload"
+        text = f"{scheduler_text(candidates[0])} is best or shares the first place in every workload"
         return Verdict("best", candidates, candidates, text, None)
-    text = f"{join_names(candidates)} share the first place in every workload"
+    text = f"{join_schedulers(candidates)} share the first place in every workload"
     return Verdict("equal", candidates, candidates, text, None)
 
 
@@ -86,10 +89,10 @@ def verdict_for_goal(goal: Goal, found: MetricVerdict | None, labels: Sequence[s
     return Verdict(found.status, found.best, found.candidates, text, found.more_blocks)
 
 
-def recommendation(
+def with_choice(
     verdict: Verdict, tie: TieBreak | None, differing: Sequence[Comparison], warnings: Sequence[str]
 ) -> Verdict:
-    """The answer with the scheduler to take, or withheld.
+    """The answer with the one of the best to take, or withheld.
 
     Args:
         verdict: The answer of the schedulers' values.
@@ -101,8 +104,7 @@ def recommendation(
     if verdict.status == "best":
         verdict = replace(verdict, choice=verdict.best[0])
     elif tie is not None:
-        text = f"{verdict.text}; of these take {tie.label} ({tie.reason})"
-        verdict = replace(verdict, text=text, choice=tie.label, choice_reason=tie.reason)
+        verdict = replace(verdict, choice=tie.label, choice_reason=tie.reason)
     controls = list(dict.fromkeys(pair.workload for pair in differing))
     if not controls or verdict.status not in ("best", "equal"):
         return verdict
@@ -112,37 +114,15 @@ def recommendation(
     return Verdict("withheld", [], verdict.best, text, None, verdict.warnings)
 
 
-def with_regret(
-    verdict: Verdict,
-    found: Sequence[Regret],
-    in_force: Sequence[str],
-    *,
-    confidence: float,
-    limit: float | None,
-    controls_differ: bool,
-) -> Verdict:
-    """The answer with what is lost at most by each choice, which comes first while the answer is open.
-
-    Args:
-        verdict: The answer without.
-        found: `regrets`.
-        in_force: Schedulers that need no change.
-        confidence: Of the bounds.
-        limit: A bound that is good enough to end the experiment; None if there is none.
-        controls_differ: Whether something other than the scheduler was at work, so that bounds mean nothing.
-    """
-    verdict = replace(verdict, regret=list(found))
-    if verdict.status != "undecided" or controls_differ:
+def with_recommendation(verdict: Verdict, found: Sequence[Regret], advised: Recommendation) -> Verdict:
+    """The answer with what to do, and with what is lost at most by each choice."""
+    verdict = replace(verdict, regret=list(found), recommendation=advised)
+    if not advised.is_shown or advised.reason in ("best", "equal"):
         return verdict
-    chosen = None if limit is None else good_enough(found, limit)
-    if chosen is not None:
-        reason = f"good enough: {loss_text(chosen, confidence)}"
-        verb = "stay with" if chosen.label in in_force else "take"
-        text = f"{verb} {chosen.label}, {reason}; {verdict.text}"
-        return replace(verdict, text=text, choice=chosen.label, choice_reason=reason)
-    # Without candidates it depends on the work, and the first place is not open.
-    lead = regret_text(found, in_force, confidence) if verdict.candidates else None
-    return verdict if lead is None else replace(verdict, text=f"{lead}; {verdict.text}")
+    reason = "it is good enough"
+    if advised.reason == "better":
+        reason = f"it is better than {advised.in_force}, which was in force before"
+    return replace(verdict, choice=advised.scheduler, choice_reason=reason)
 
 
 def differing_controls(
@@ -161,7 +141,8 @@ def _control_warning(pair: Comparison) -> str:
     """A control that differs points at the set-up, not at the schedulers."""
     return (
         f"the control {pair.workload} differs although no scheduler can influence it "
-        f"({pair.first}: {pair.effect}): something else differs between the runs, so nothing is recommended"
+        f"({scheduler_text(pair.first)}: {pair.effect}): something else differs between the runs, so nothing "
+        "is recommended"
     )
 
 
@@ -170,4 +151,4 @@ def _undecided(candidates: list[str], text: str, more_blocks: int | None = None)
 
 
 def _winners(verdicts: Sequence[MetricVerdict]) -> str:
-    return "; ".join(f"{v.workload}: {join_names(v.best)}" for v in verdicts)
+    return "; ".join(f"{v.workload}: {join_schedulers(v.best)}" for v in verdicts)

@@ -17,7 +17,7 @@ from blklab.analysis.designs import Design
 from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.questions import Question
 from blklab.analysis.regret import Regret
-from blklab.quantities.formatting import join_names, margin_text
+from blklab.quantities.formatting import join_schedulers, margin_text, scheduler_text
 from blklab.quantities.sample_units import SampleUnit
 
 Status = Literal["best", "equal", "undecided"]
@@ -80,7 +80,7 @@ def metric_verdict(
     centers = design.of(question.workload).means(question.values)
     missing = [label for label in labels if label not in centers]
     if missing:
-        return verdict("undecided", [], list(labels), f"undecided: no figure for {join_names(missing)}")
+        return verdict("undecided", [], list(labels), f"undecided: no figure for {join_schedulers(missing)}")
     means = {label: centers[label].mean for label in labels}
     sign = 1 if metric.better == "higher" else -1
     contenders = in_the_race(pairs, labels)
@@ -109,13 +109,13 @@ def metric_verdict(
     margin = margin_text(design.margin)
     if not beaten:
         return verdict(
-            "equal", first_place, first_place, f"{join_names(first_place)} are equal within {margin}"
+            "equal", first_place, first_place, f"{join_schedulers(first_place)} are equal within {margin}"
         )
     if sharing:
-        behind = join_names([pair.second for pair in beaten])
-        text = f"{join_names(first_place)} are equal within {margin} and ahead of {behind}"
+        behind = join_schedulers([pair.second for pair in beaten])
+        text = f"{join_schedulers(first_place)} are equal within {margin} and ahead of {behind}"
         return verdict("equal", first_place, first_place, text)
-    return verdict("best", [leader], [leader], f"{leader} is best: {beaten[0].effect}")
+    return verdict("best", [leader], [leader], f"{scheduler_text(leader)} is best: {beaten[0].effect}")
 
 
 def in_the_race(pairs: Sequence[Comparison], labels: Sequence[str]) -> list[str]:
@@ -128,7 +128,9 @@ def in_the_race(pairs: Sequence[Comparison], labels: Sequence[str]) -> list[str]
 def _open_question(candidates: Sequence[str], unsettled: Sequence[Comparison]) -> str:
     """The candidates, and the closest of the open pairs."""
     nearest = min(unsettled, key=lambda pair: abs(math.log(pair.ratio)))
-    return f"undecided between {join_names(candidates)} ({nearest.first}: {nearest.effect})"
+    return (
+        f"undecided between {join_schedulers(candidates)} ({scheduler_text(nearest.first)}: {nearest.effect})"
+    )
 
 
 def _beaten_text(pairs: Sequence[Comparison], contenders: Sequence[str]) -> str:
@@ -142,7 +144,10 @@ def _beaten_text(pairs: Sequence[Comparison], contenders: Sequence[str]) -> str:
         max(found, key=lambda pair: (pair.first in contenders, abs(math.log(pair.ratio))))
         for found in by_loser.values()
     ]
-    return "".join(f"; {pair.first} beats {pair.second} ({pair.ratio_alone})" for pair in strongest)
+    return "".join(
+        f"; {scheduler_text(pair.first)} beats {scheduler_text(pair.second)} ({pair.ratio_alone})"
+        for pair in strongest
+    )
 
 
 def _outlook(unsettled: Sequence[Comparison], more: int | None, unit: SampleUnit, nr_contenders: int) -> str:

@@ -36,6 +36,13 @@ class Regret:
     """The workload under which it may be; None while nothing can be said."""
 
 
+@dataclass(frozen=True)
+class KnownRegret(Regret):
+    """The same where the bound is known."""
+
+    bound: float
+
+
 def regrets(
     questions: Sequence[Question],
     design: Design,
@@ -64,25 +71,35 @@ def regrets(
     )
 
 
-def good_enough(found: Sequence[Regret], limit: float) -> Regret | None:
-    """The first whose bound is below a limit."""
-    return next((one for one in found if one.bound is not None and one.bound <= limit), None)
+def good_enough(
+    found: Sequence[Regret], own: str | None, candidates: Sequence[str], limit: float
+) -> str | None:
+    """A scheduler that is known to be close enough to the best, so that no more needs to be known.
 
+    That another one is close is no reason to leave the one in force, as long as that one may be the best.
 
-def regret_text(found: Sequence[Regret], in_force: Sequence[str], confidence: float) -> str | None:
-    """How little is lost by staying, and by the safest change if that is less; None if nothing is known."""
-    known = [one for one in found if one.bound is not None and one.bound <= WORTH_SAYING]
-    if not known:
+    Args:
+        found: `regrets`.
+        own: The scheduler in force, if it was compared.
+        candidates: Those not ruled out.
+        limit: A bound that is small enough.
+    """
+    bounds = {one.label: one.bound for one in known_bounds(found)}
+    near = [label for label, bound in bounds.items() if bound <= limit]
+    if own in near:
+        return own
+    if own in candidates and own in bounds:
         return None
-    sure = f"({confidence_text(confidence)})"
-    safest = min(known, key=lambda one: one.bound or 0.0)
-    staying = next((one for one in known if one.label in in_force), None)
-    if staying is None:
-        return f"take {safest.label}: no other is more than {bound_text(safest)} better {sure}"
-    text = f"stay with {staying.label}: no other is more than {bound_text(staying)} better {sure}"
-    if bound_text(safest) != bound_text(staying):
-        text += f", or take {safest.label}: {bound_text(safest)} at most"
-    return text
+    return min(near, key=bounds.__getitem__, default=None)
+
+
+def known_bounds(found: Sequence[Regret]) -> list[KnownRegret]:
+    """The bounds that are of use to anybody, in their order."""
+    return [
+        KnownRegret(one.label, one.bound, one.against, one.workload)
+        for one in found
+        if one.bound is not None and one.bound <= WORTH_SAYING
+    ]
 
 
 def bound_text(regret: Regret) -> str:

@@ -27,13 +27,14 @@ from blklab.analysis.overall import (
     Verdict,
     differing_controls,
     overall_verdict,
-    recommendation,
     verdict_for_goal,
-    with_regret,
+    with_choice,
+    with_recommendation,
 )
 from blklab.analysis.questions import Question, deciding_questions, workload_questions
 from blklab.analysis.ranking import MetricVerdict, metric_verdict
 from blklab.analysis.rare_arrangements import rare_arrangement_warnings
+from blklab.analysis.recommendation import DEFAULT_GOOD_ENOUGH, Findings, Subject, recommend
 from blklab.analysis.regret import regrets
 from blklab.analysis.sensitivity import Sensitivity, compare_answers
 from blklab.analysis.steady_state import Steadiness, steadiness
@@ -41,6 +42,7 @@ from blklab.analysis.sweep_effects import SweepFindings, sweep_findings
 from blklab.analysis.tie_breaking import break_tie
 from blklab.analysis.values import ExperimentValues, experiment_values
 from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import SLOW_SWITCH
 from blklab.spec.experiment import ExperimentSpec
 
 
@@ -83,7 +85,7 @@ def analyse(record: ExperimentRecord) -> Analysis:
         *contradictions,
         *rare_arrangement_warnings(record, deciding_questions(values)),
     ]
-    answer = _answer(values, design, record.spec, warnings)
+    answer = _answer(values, design, record.spec, warnings, _subject(record))
     machine = machine_findings(record)
     return replace(
         answer,
@@ -95,7 +97,9 @@ def analyse(record: ExperimentRecord) -> Analysis:
     )
 
 
-def _answer(values: ExperimentValues, design: Design, spec: ExperimentSpec, warnings: list[str]) -> Analysis:
+def _answer(
+    values: ExperimentValues, design: Design, spec: ExperimentSpec, warnings: list[str], subject: Subject
+) -> Analysis:
     """The answer of the values alone, whatever the machine did meanwhile.
 
     Args:
@@ -103,6 +107,7 @@ def _answer(values: ExperimentValues, design: Design, spec: ExperimentSpec, warn
         design: The experiment's.
         spec: The experiment's.
         warnings: Follow those about controls.
+        subject: The kind of thing that was compared.
     """
     labels, goal = values.labels, spec.goal
     scores = None if goal is None else goal_scores(values, goal)
@@ -131,20 +136,47 @@ def _answer(values: ExperimentValues, design: Design, spec: ExperimentSpec, warn
         verdicts = [
             _with_own_regret(one, deciding, design, values) if one.decides else one for one in verdicts
         ]
+    bounds = regrets(deciding, design, labels, values.in_force)
+    advised = recommend(
+        Findings(
+            status=verdict.status,
+            best=verdict.best,
+            candidates=verdict.candidates,
+            questions=deciding,
+            pairs=[compared[nr_asked]] if scores is not None else _pairs_of(deciding, asked, compared),
+            regrets=bounds,
+            labels=labels,
+            in_force=values.in_force,
+            tie=tie,
+            controls_differ=bool(differing),
+            margin=design.margin,
+            fewest_samples=design.fewest_samples,
+        ),
+        subject,
+        DEFAULT_GOOD_ENOUGH if spec.good_enough is None else spec.good_enough,
+    )
     return Analysis(
         results=[mean for several in means[:nr_asked] for mean in several],
         comparisons=comparisons,
         metric_verdicts=verdicts,
-        verdict=with_regret(
-            recommendation(verdict, tie, differing, warnings),
-            regrets(deciding, design, labels, values.in_force),
-            values.in_force,
-            confidence=design.confidence,
-            limit=spec.good_enough,
-            controls_differ=bool(differing),
-        ),
+        verdict=with_recommendation(with_choice(verdict, tie, differing, warnings), bounds, advised),
         goal=found,
     )
+
+
+def _pairs_of(
+    deciding: Sequence[Question], asked: Sequence[Question], compared: Sequence[list[Comparison]]
+) -> list[list[Comparison]]:
+    """The comparisons of the questions that the answer rests on; none for one that has no values."""
+    by_name = {(one.workload, one.metric.name): pairs for one, pairs in zip(asked, compared, strict=False)}
+    return [by_name.get((one.workload, one.metric.name), []) for one in deciding]
+
+
+def _subject(record: ExperimentRecord) -> Subject:
+    kernels = {choice.kernel for choice in record.spec.schedulers}
+    if len(kernels) > 1:
+        return "kernels"
+    return "disk" if record.target.backend == "host" else "model"
 
 
 def _with_own_regret(
@@ -163,7 +195,7 @@ def _failure_warnings(record: ExperimentRecord) -> list[str]:
     switched = record.spec.switched
     for name, part, in_slots in (("block", "run", False), ("round", "slot", True)):
         samples = [one for one in record.samples if (one.cell.workload in switched) == in_slots]
-        failed = sum(1 for sample in samples if sample.status == "failed")
+        failed = sum(1 for sample in samples if sample.status == "failed" and sample.error != SLOW_SWITCH)
         if failed:
             warnings.append(
                 f"{failed} of {len(samples)} {part}s failed; in their {name}s only the other {part}s count"
@@ -178,5 +210,5 @@ def _sensitivity(
     if not machine.disturbances:
         return None
     kept = experiment_values(without_marked(record, machine))
-    other = _answer(kept, design, record.spec, [])
+    other = _answer(kept, design, record.spec, [], _subject(record))
     return compare_answers(verdict, other.verdict, machine)

@@ -52,6 +52,7 @@ class HostBackend:
     TIMELINES = False
     COMMANDS = True
     GUESTS = False
+    HISTORY = False
     SWITCHBACK = True
 
     def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> None:

@@ -18,6 +18,7 @@ from blklab.linux.queue.settings import QueueSettings
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import (
     NS_PER_SECOND,
+    SLOW_SWITCH,
     DirectionSample,
     JobSample,
     LatencyHistogram,
@@ -162,7 +163,7 @@ def slot_samples(
         planned_ns = stretch.slot_ns - stretch.settling_ns - window_ns
         error = turn.error
         if error is None and (to_ns - from_ns) * _SHORTEST_KEPT < planned_ns:
-            error = "the switch took nearly the whole slot"
+            error = SLOW_SWITCH
         edges = np.arange(turn.start_ns, ends_ns + 1, window_ns, dtype=np.int64)
         place = SlotSample(
             stretch=stretch.number,

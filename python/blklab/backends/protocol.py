@@ -127,6 +127,8 @@ class Backend(Protocol):
     GUESTS: bool
     """Whether it runs guest kernels, so that kernels can be named and `SessionOptions.guest` applies."""
 
+    HISTORY: bool
+    """Whether it offers schedulers of older kernels too, which are compared only if they are named."""
     SWITCHBACK: bool
     """Whether the design ``auto`` takes switchbacks: on machines whose speed wanders."""
 

@@ -57,6 +57,7 @@ class SimBackend:
     TIMELINES = True
     COMMANDS = False
     GUESTS = False
+    HISTORY = True
     SWITCHBACK = False
 
     def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> str:  # noqa: ARG002 - of guests

@@ -41,6 +41,7 @@ class UmlBackend:
     TIMELINES = False
     COMMANDS = True
     GUESTS = True
+    HISTORY = False
     SWITCHBACK = False
 
     def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from blklab.errors import BlklabError, RequirementError, UsageError
 from blklab.guests.kernels.kernel_build import PROCESSOR_TIME, KernelBuild
+from blklab.quantities.notes import as_notes
 from blklab.spec.guest import GuestOptions
 from blklab.spec.machines import Machine
 
@@ -66,11 +67,11 @@ def processor_notes(
     """Notes on the part of the table that guests do not have, and on computing that takes no time."""
     if not is_costly(machine):
         reason = without_costs(kernels, guest)
-        return [] if reason is None or guest.time != "virtual" else [str(reason)]
+        return [] if reason is None or guest.time != "virtual" else as_notes([str(reason)])
     if machine is None or machine.cpus == 1:
         return []
     note = (
         f"guests have one processor, not the {machine.cpus} of the cost table {machine.source}: its costs "
         "apply, but nothing computes at the same time and no lock is waited for"
     )
-    return [note]
+    return as_notes([note])

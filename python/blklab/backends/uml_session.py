@@ -44,6 +44,7 @@ from blklab.linux.queue.attributes import (
 from blklab.linux.queue.settings import settings_of_disk
 from blklab.linux.scratch.layout import JobRegions, regions_in_numbered_files, regions_on_device
 from blklab.linux.scratch.space import Announce
+from blklab.quantities.notes import as_notes
 from blklab.quantities.units import format_duration
 from blklab.records.samples import JobSample, RunSample, TargetDescription
 from blklab.simulator.core import core_error, read_back_settings
@@ -151,10 +152,11 @@ class UmlSession:
             check_with_core(plain, source=jobs.source)
         notes += self._bfq_warnings(choices) + self._notes_on_places(choices)
         if any(self._shortened(workload) for workload in workloads):
-            notes.append(
+            note = (
                 f"shipped workloads run for {format_duration(FAST_RUNTIME_NS)} of the guest's time each, "
                 "because every I/O of a fast disk is real work for the guest; --runtime sets another length"
             )
+            notes += as_notes([note])
         if len(choices) > 1:
             self._try_settings(choices)
         return notes

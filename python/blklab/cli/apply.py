@@ -21,6 +21,7 @@ from blklab.spec.targets import PathTarget
 if TYPE_CHECKING:
     from blklab.linux.apply.application import ApplyPlan, UndoPlan
     from blklab.linux.disks.disk import Disk
+    from blklab.report.documents.comparison import CompareDocument
 
 SCHEMA = "blklab.apply/1"
 FLEET = "fleet"
@@ -33,15 +34,16 @@ RunResolver = Callable[[str, "str | None", bool], "tuple[SchedulerChoice, str]"]
 
 
 def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[SchedulerChoice, str]:
-    """The scheduler that a stored run found best or good enough, and the path that it tested.
+    """The scheduler that a stored run recommends, and the path that it tested.
 
     Raises:
         UnknownNameError: if there is no such run.
-        RefusedError: if it is undecided or withheld, or the path is on other disks now.
+        RefusedError: if it recommends none, or the path is on other disks now.
         UsageError: if its target was not a disk of this machine.
     """
     from blklab.analysis.verdict import analyse  # noqa: PLC0415
     from blklab.records.store import Store  # noqa: PLC0415 - SQLAlchemy takes its time; only runs need it
+    from blklab.report.documents.comparison import compare_document  # noqa: PLC0415
 
     with Store.opened(store_url) as store:
         record = store.load(run_id)
@@ -52,30 +54,38 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
             f"run {record.run_id} tested {record.spec.target}, which is not a disk of this machine",
             hint="name the scheduler and the disk: blklab apply SCHEDULER --device DEVICE",
         )
-    verdict = analyse(record).verdict
-    good_enough = verdict.status == "undecided" and verdict.choice is not None
-    labels = verdict.best or (verdict.candidates if force else [])
-    if good_enough:
-        labels = [str(verdict.choice)]
-    if verdict.status == "withheld" and not force:
-        raise RefusedError(
-            f"run {record.run_id} has no recommendation: {verdict.text}",
-            hint="find out what else differed between the runs and measure again, or name a scheduler "
-            "yourself; --force applies the recommendation that was withheld",
-        )
-    if not labels or (verdict.status == "undecided" and not good_enough and not force):
-        raise RefusedError(
-            f"run {record.run_id} is undecided: {verdict.text}",
-            hint="continue it (`blklab compare --resume`), or name a scheduler yourself; "
-            "--force applies the first that is not ruled out",
-        )
+    document = compare_document(record, analyse(record))
+    advised = document.verdict.recommendation
+    if not advised.is_shown and not force:
+        raise _nothing_to_apply(document)
     choices = {choice.label: choice for choice in record.spec.schedulers}
-    # The active scheduler is among the best: no change is needed.
-    default = record.target.default_scheduler
-    in_force = next((name for name in labels if choices[name].without_label == default), labels[0])
-    label = verdict.choice or in_force
+    label = advised.scheduler or _first_not_ruled_out(document)
     _check_same_disks(record.run_id, target.path, record.target.disks, force=force)
     return choices[label], target.path
+
+
+def _nothing_to_apply(document: CompareDocument) -> RefusedError:
+    """The answer of a run that recommends no scheduler."""
+    from blklab.report.text.answer import answer_of  # noqa: PLC0415 - only runs need it
+
+    withheld = document.verdict.recommendation.action == "withheld"
+    first = (
+        "find out what else differed between the runs and measure again"
+        if withheld
+        else "continue it (`blklab compare --resume`)"
+    )
+    return RefusedError(
+        f"run {document.run} recommends no scheduler: {answer_of(document).sentence.rstrip('.')}",
+        hint=f"{first}, or name a scheduler yourself; --force applies the first that is not ruled out",
+    )
+
+
+def _first_not_ruled_out(document: CompareDocument) -> str:
+    """For `--force`: the best, or the first candidate; of several, the one that is in force."""
+    verdict = document.verdict
+    labels = verdict.best or verdict.candidates or [str(one["label"]) for one in document.schedulers]
+    in_force = verdict.recommendation.in_force
+    return in_force if in_force in labels and verdict.status != "withheld" else labels[0]
 
 
 def _refuse_kernels(record: Any, best: list[str]) -> None:

@@ -36,6 +36,7 @@ from blklab.records.run_files import default_report_file
 from blklab.records.store import Store
 from blklab.report.documents.comparison import COMPARE_SCHEMA, CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
+from blklab.report.summary.model_answer import asks_model, contradicts
 from blklab.report.text.between_runs import render_change
 from blklab.report.text.comparison import render
 from blklab.spec.budget import NO_LIMITS
@@ -67,9 +68,10 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_lim
     "--model-answer/--no-model-answer",
     "model_answer",
     default=None,
-    help="Show the nearest modelled disk's answer as well. Default: if this disk's is undecided.",
+    help="Show the nearest modelled disk's answer as well. Default: if this disk's is not known yet.",
 )
 @store_option
+@click.option("-v", "--verbose", is_flag=True, help="Print all figures, not only the answer.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(
     *,
@@ -85,6 +87,7 @@ def command(
     html_file: str | None,
     model_answer: bool | None,
     store_url: str | None,
+    verbose: bool,
     quiet: bool,
 ) -> int:
     """Find out which scheduler is best for TARGET, and how sure that is.
@@ -141,6 +144,7 @@ def command(
                 writes_html=html_file is not None or json_file is None,
                 prints="-" not in machine_files,
                 ask_model=model_answer,
+                verbose=verbose,
                 announce=(lambda _: None) if quiet else print_note,
             )
             if change is not None:
@@ -226,6 +230,7 @@ def _deliver(
     writes_html: bool,
     prints: bool,
     ask_model: bool | None,
+    verbose: bool,
     announce: Announce,
 ) -> None:
     """Writes the HTML report and prints the one for people, each if wanted."""
@@ -234,8 +239,10 @@ def _deliver(
         path = Path(html_file)
         destination = str(path.with_name(f"{path.stem}-{record.run_id}{path.suffix}"))
     model = None
-    if ask_model or (ask_model is None and document.verdict.status == "undecided"):
+    if ask_model or (ask_model is None and asks_model(document)):
         model = answer_of_nearest_model(record, announce) if writes_html or prints else None
+        if model is not None and not ask_model and contradicts(document, model):
+            model = None
     if writes_html:
         page = render_html(record, document, model=model)
         if html_file:
@@ -244,7 +251,7 @@ def _deliver(
             write_own_text(Path(destination), page)
     if prints:
         report_file = shlex.quote(destination) if writes_html else None
-        render(document, console_out(), model=model, report_file=report_file)
+        render(document, console_out(), model=model, report_file=report_file, verbose=verbose)
 
 
 def _as_json(documents: list[CompareDocument]) -> str:

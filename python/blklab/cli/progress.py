@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from blklab.cli.output import print_note
 from blklab.cli.progress_line import ProgressLine
 from blklab.execution.blocks import Progress as RunProgress
+from blklab.execution.outlook import Outlook, Shortage
 from blklab.execution.racing import OpenQuestion
-from blklab.quantities.sample_units import BLOCKS
+from blklab.quantities.formatting import TIMES, count_of
+from blklab.quantities.notes import split
+from blklab.quantities.sample_units import BLOCKS, rough_budget, rough_duration
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import RunSample
+from blklab.records.samples import SLOW_SWITCH, RunSample
 
 MOST_BLOCKS_TOLD = 99
 """Larger estimates are too uncertain to print."""
@@ -39,8 +42,17 @@ class ProgressDisplay(ProgressLine):
         self.run_id = record.run_id
         if not self._quiet:
             self._console.print(f"run {record.run_id}: {record.target.summary}", soft_wrap=True)
-            for warning in record.warnings:
+            # Notes are in the report, once.
+            for warning in split(record.warnings)[0]:
                 print_note(warning)
+
+    def planned(self, outlook: Outlook) -> None:
+        """Prints what will be done, and for how long at most."""
+        if self._quiet:
+            return
+        self._console.print(plan_text(outlook), soft_wrap=True)
+        if outlook.shortage is not None:
+            print_note(shortage_text(outlook.shortage, outlook.schedulers))
 
     def progressed(self, progress: RunProgress) -> None:
         """Shows a run or a stretch of slots that begins."""
@@ -59,7 +71,7 @@ class ProgressDisplay(ProgressLine):
 
     def measured(self, sample: RunSample) -> None:
         """Reports a run that failed; of slots that failed together, the first."""
-        if sample.status != "failed":
+        if sample.status != "failed" or sample.error == SLOW_SWITCH:
             return
         self._failed += 1
         # Slots of a load share its seed.
@@ -67,6 +79,29 @@ class ProgressDisplay(ProgressLine):
         if failure != self._last_failure or not self._in_stretch:
             self._last_failure = failure
             print_note(f"{sample.cell.workload} under {sample.cell.scheduler} failed: {sample.error}")
+
+
+def plan_text(outlook: Outlook) -> str:
+    """The size, the limit, and that waiting for the end is not needed."""
+    size = f"{count_of(outlook.schedulers, 'scheduler')} {TIMES} {count_of(outlook.workloads, 'load')}"
+    parts = [size]
+    if outlook.budget_ns is not None:
+        parts.append(f"at most {rough_duration(outlook.budget_ns)}")
+    if outlook.blocks is not None:
+        most = "at most " if outlook.ends_when_settled else ""
+        parts.append(f"{most}{count_of(outlook.blocks, 'repetition')}")
+    if outlook.ends_when_settled:
+        parts.append("ends as soon as it is settled")
+    return f"{', '.join(parts)} (Ctrl-C keeps what is known)"
+
+
+def shortage_text(shortage: Shortage, schedulers: int) -> str:
+    """``90 s are enough for 2 repetitions of 4 schedulers; an answer needs 4: --budget 4m``."""
+    return (
+        f"{rough_duration(shortage.budget_ns)} are enough for {count_of(shortage.blocks, 'repetition')} of "
+        f"{count_of(schedulers, 'scheduler')}; an answer needs {shortage.needed}: "
+        f"--budget {rough_budget(shortage.enough_ns)}"
+    )
 
 
 def open_questions(questions: Sequence[OpenQuestion]) -> str:

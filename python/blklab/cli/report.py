@@ -29,6 +29,7 @@ from blklab.spec.request import SpecValues
 @json_option
 @openmetrics_option
 @junit_option
+@click.option("-v", "--verbose", is_flag=True, help="Print all figures, not only the answer.")
 @store_option
 def command(
     *,
@@ -38,6 +39,7 @@ def command(
     json_file: str | None,
     openmetrics_file: str | None,
     junit_file: str | None,
+    verbose: bool,
     store_url: str | None,
 ) -> None:
     """Show RUN (default: the latest): verdict, figures, warnings.
@@ -57,4 +59,4 @@ def command(
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
     write_monitoring([document], openmetrics_file, junit_file)
     if "-" not in files:
-        render(document, console_out())
+        render(document, console_out(), verbose=verbose)

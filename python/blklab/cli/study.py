@@ -17,7 +17,7 @@ from blklab.errors import InterruptedRunError, UsageError
 from blklab.guests.kernels.store import find
 from blklab.records.store import Store
 from blklab.report.monitoring.junit import junit_xml
-from blklab.report.text.comparison import Printer
+from blklab.report.text.printer import Printer
 from blklab.spec.experiment import DEFAULT_SEED
 from blklab.studies import replicable_study, replicable_study_names
 from blklab.studies.replication.options import STUDY_BACKENDS, StudyKernel, StudyOptions

@@ -13,6 +13,7 @@ from typing import Protocol
 from blklab.backends import Session
 from blklab.errors import RunFailedError
 from blklab.execution.entitlement import with_promises
+from blklab.execution.outlook import Outlook
 from blklab.execution.racing import OpenQuestion, Standings, race_of
 from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.records.experiment import ExperimentRecord
@@ -47,6 +48,9 @@ class Observer(Protocol):
 
     def begun(self, record: ExperimentRecord) -> None:
         """The experiment passed all checks and has its name."""
+
+    def planned(self, outlook: Outlook) -> None:
+        """The size of the experiment is known, before its first run."""
 
     def progressed(self, progress: Progress) -> None:
         """A run begins."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from blklab.errors import BlklabError
 from blklab.execution.blocks import Progress
 from blklab.execution.limited_simulations import BudgetExceededError, LimitedSimulations
+from blklab.execution.outlook import Outlook
 from blklab.execution.pipeline import compare
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.scratch.space import Announce
@@ -149,6 +150,9 @@ class _Unheard:
         """Not shown."""
 
     def begun(self, record: ExperimentRecord) -> None:
+        """Not shown."""
+
+    def planned(self, outlook: Outlook) -> None:
         """Not shown."""
 
     def progressed(self, progress: Progress) -> None:

@@ -11,17 +11,24 @@ from blklab.analysis.metrics import metric_named
 from blklab.backends import THIS_MACHINE, Backend, Session, SessionOptions, Workers, backend_for
 from blklab.errors import InterruptedRunError, LockedError, RunFailedError, SpecError, UsageError
 from blklab.execution.blocks import Clock, Observer, Progress, run_blocks
+from blklab.execution.outlook import outlook_of
 from blklab.execution.slots import first_round, reasons_for_runs, settle_slots
 from blklab.execution.switchback import SwitchbackRun
 from blklab.linux.machine.description import describe_machine
 from blklab.linux.processes.signals import interrupted
+from blklab.quantities.notes import stored
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.samples import RunSample
 from blklab.records.store import Store, new_run_id
 from blklab.spec.experiment import OPTIONS, ExperimentSpec
 from blklab.spec.machines import load_machine
 from blklab.spec.plan import Cell, CellKey, Plan
-from blklab.spec.schedulers import SchedulerChoice, across_kernels
+from blklab.spec.schedulers import (
+    CURRENT_SCHEDULERS,
+    SchedulerChoice,
+    across_kernels,
+    with_groups_expanded,
+)
 from blklab.spec.sweeps import Sweep, settle_sweep, with_sweep_cells
 from blklab.spec.targets import ModelTarget
 
@@ -65,8 +72,10 @@ def compare(
     if resumed is None:
         spec = _settle_machine(spec, backend)
     with backend.open(spec.parsed_target, _session_options(spec, run_id, workers=workers)) as session:
-        spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
-        warnings = [*session.check(spec.schedulers, spec.workloads), *_of_order(spec)]
+        spec = settle_schedulers(
+            spec, session.target.schedulers, session.tunable_defaults, usual=_usual(backend, session)
+        )
+        warnings = stored([*session.check(spec.schedulers, spec.workloads), *_of_order(spec)])
         if resumed is None:
             record = ExperimentRecord(
                 run_id=run_id,
@@ -85,6 +94,9 @@ def compare(
             store.set_spec(run_id, spec)
             store.set_state(run_id, "running")
         observer.begun(record)
+        reasons = reasons_for_runs(spec, session, by_default=backend.SWITCHBACK)
+        in_blocks = [one.name for one in spec.workloads if reasons is None or reasons[one.name] is not None]
+        observer.planned(outlook_of(spec, in_blocks, in_real_time=session.target.backend == "host"))
         state: RunState = "failed"
         try:
             session.prepare(spec.workloads, observer.announce)
@@ -136,13 +148,16 @@ def settle_schedulers(
     spec: ExperimentSpec,
     offered: Sequence[str],
     tunable_defaults: Callable[[SchedulerChoice], Mapping[str, str] | None],
+    *,
+    usual: Sequence[str] | None = None,
 ) -> ExperimentSpec:
-    """Names the schedulers: those given, the cells of sweeps, or else all that the target offers.
+    """Names the schedulers: those given, the cells of sweeps, or else those that are usual on the target.
 
     Args:
         spec: As given.
         offered: Schedulers that the target has.
         tunable_defaults: A scheduler's tunables and the queue's attributes on the target, by default.
+        usual: Those that are compared unless others are named; None: all that are offered.
 
     Raises:
         SpecError: if fewer than two are left to compare.
@@ -152,9 +167,11 @@ def settle_schedulers(
         swept = _sweeps_on_kernels(spec.sweeps, spec.kernels)
         sweeps = [settle_sweep(sweep, tunable_defaults) for sweep in swept]
         spec = spec.model_copy(update={"sweeps": sweeps})
-        choices = with_sweep_cells(across_kernels(spec.schedulers, spec.kernels), sweeps)
+        given = with_groups_expanded(spec.schedulers, offered)
+        choices = with_sweep_cells(across_kernels(given, spec.kernels), sweeps)
     else:
-        choices = list(spec.schedulers) or [SchedulerChoice(name=name, label=name) for name in offered]
+        default = [SchedulerChoice(name=name, label=name) for name in usual or offered]
+        choices = with_groups_expanded(spec.schedulers, offered) or default
         choices = across_kernels(choices, spec.kernels)
     if len(choices) < 2:
         raise SpecError(
@@ -163,6 +180,14 @@ def settle_schedulers(
         )
     # From now on each choice names its own kernel.
     return spec.with_schedulers(choices).model_copy(update={"kernels": []})
+
+
+def _usual(backend: Backend, session: Session) -> list[str]:
+    """The schedulers that a comparison takes unless others are named."""
+    offered = session.target.schedulers
+    if not backend.HISTORY:
+        return list(offered)
+    return [name for name in offered if name in CURRENT_SCHEDULERS] or list(offered)
 
 
 def _sweeps_on_kernels(sweeps: Sequence[Sweep], kernels: Sequence[str]) -> list[Sweep]:
@@ -237,7 +262,9 @@ def planned_commands(
         if blocks is None:
             cell = _single_cell(spec, _choice_for(spec, session))
             return spec, [(_title(cell), session.commands(cell))]
-        spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
+        spec = settle_schedulers(
+            spec, session.target.schedulers, session.tunable_defaults, usual=_usual(backend, session)
+        )
         reasons = reasons_for_runs(spec, session, by_default=backend.SWITCHBACK) or {}
         switched = [workload for workload in spec.workloads if reasons.get(workload.name, "runs") is None]
         plan = Plan(spec)

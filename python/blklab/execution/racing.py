@@ -127,7 +127,8 @@ class Race:
         still_open: list[OpenQuestion] = []
         given_up: list[str] = []
         questions = self._questions()
-        for verdict, pairs, workloads in self._verdicts(questions):
+        verdicts = self._verdicts(questions)
+        for verdict, pairs, workloads in verdicts:
             runners: frozenset[str] = frozenset()
             if verdict.status == "undecided":
                 contenders = in_the_race(pairs, labels)
@@ -138,7 +139,7 @@ class Race:
                     runners = frozenset(contenders if self._leaving else labels)
                     still_open.append(OpenQuestion(verdict.workload, contenders, verdict.more_blocks, unit))
             running |= dict.fromkeys(workloads, runners)
-        chosen = self._chosen(questions) if still_open else None
+        chosen = self._chosen(questions, [verdict for verdict, _, _ in verdicts]) if still_open else None
         if chosen is not None:
             running, still_open = dict.fromkeys(running, frozenset[str]()), []
         everyone = frozenset(labels) if still_open else frozenset()
@@ -146,13 +147,14 @@ class Race:
             running.setdefault(workload, everyone)
         return Standings(running, still_open, given_up, chosen)
 
-    def _chosen(self, questions: Sequence[Question]) -> str | None:
+    def _chosen(self, questions: Sequence[Question], verdicts: Sequence[MetricVerdict]) -> str | None:
         """The scheduler whose regret is small enough to end the race."""
         if self._good_enough is None:
             return None
-        found = regrets(questions, self._design, self._values.labels, self._values.in_force)
-        chosen = good_enough(found, self._good_enough)
-        return None if chosen is None else chosen.label
+        labels, in_force = self._values.labels, self._values.in_force
+        found = regrets(questions, self._design, labels, in_force)
+        candidates = [label for label in labels if all(label in one.candidates for one in verdicts)]
+        return good_enough(found, in_force[0] if in_force else None, candidates, self._good_enough)
 
     def _questions(self) -> list[Question]:
         """Those that the verdict rests on."""

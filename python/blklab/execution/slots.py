@@ -16,6 +16,7 @@ from blklab.analysis.metrics import metric_named
 from blklab.analysis.settling import LARGEST_CUT, SHORTEST_SLOT_NS, settling_time, tail_latency_ns
 from blklab.backends import Session
 from blklab.execution.blocks import Observer
+from blklab.execution.outlook import RUN_OVERHEAD_NS
 from blklab.linux.load.fio import expected_runtime_ns
 from blklab.quantities.units import format_duration
 from blklab.records.samples import NS_PER_SECOND, RunSample, SlotSample
@@ -27,8 +28,6 @@ from blklab.spec.workloads import Workload
 
 PILOT_FAILED = "the pilot failed"
 """Begins the reason for runs where the pilot could not tell."""
-RUN_OVERHEAD_NS = NS_PER_SECOND // 2
-"""Time that a run takes beside its load."""
 
 
 @dataclass(frozen=True)

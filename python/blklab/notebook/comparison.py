@@ -22,6 +22,7 @@ from blklab.backends import THIS_MACHINE
 from blklab.backends.cluster.client import Cluster
 from blklab.errors import UnknownNameError
 from blklab.execution.blocks import Progress
+from blklab.execution.outlook import Outlook
 from blklab.execution.pipeline import compare as run_comparison
 from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.notebook.charts import Chart, charts_of
@@ -34,8 +35,8 @@ from blklab.records.store import Store
 from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
 from blklab.report.terminal import Terminal
+from blklab.report.text.answer import answer_of
 from blklab.report.text.comparison import render
-from blklab.report.text.wording import headline
 from blklab.spec.request import build_specs, spec_values
 
 if TYPE_CHECKING:
@@ -152,12 +153,13 @@ class Comparison:
     def __str__(self) -> str:
         """The report for a terminal."""
         written = io.StringIO()
-        render(self.document, Terminal(file=written, width=_TEXT_COLUMNS))
+        render(self.document, Terminal(file=written, width=_TEXT_COLUMNS), verbose=True)
         return written.getvalue().strip("\n")
 
     def __repr__(self) -> str:
         """Name, target and verdict."""
-        return f"<Comparison {self.record.run_id} of {self.record.spec.target}: {headline(self.document)}>"
+        answer = answer_of(self.document).headline
+        return f"<Comparison {self.record.run_id} of {self.record.spec.target}: {answer}>"
 
     def _repr_html_(self) -> str:
         # A frame keeps the page's style and script apart from the notebook's.
@@ -175,6 +177,9 @@ class _NoProgress:
         """Ignores it."""
 
     def begun(self, record: ExperimentRecord) -> None:
+        """Ignores it."""
+
+    def planned(self, outlook: Outlook) -> None:
         """Ignores it."""
 
     def progressed(self, progress: Progress) -> None:

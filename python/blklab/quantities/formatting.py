@@ -29,6 +29,7 @@ _TIME_STEPS = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
 _RATE_STEPS = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 
 _PERCENTILE = re.compile(r"(p\d+)_(\d+)")
+_NAMED_NONE = re.compile(r"none([@:].*)?")
 _ABBREVIATIONS = {"iops": "IOPS", "cpu": "CPU", "io": "I/O", "jain": "Jain's"}
 
 
@@ -174,6 +175,16 @@ def metric_title(name: str) -> str:
     """A metric's name for people: ``latency p99.9`` for ``latency_p99_9``."""
     words = _PERCENTILE.sub(r"\1.\2", name).split("_")
     return " ".join(_ABBREVIATIONS.get(word, word) for word in words)
+
+
+def scheduler_text(label: str) -> str:
+    """A scheduler's name within a sentence: ``none``, a word of the language, is set off by backticks."""
+    return f"`{label}`" if _NAMED_NONE.fullmatch(label) else label
+
+
+def join_schedulers(labels: Sequence[str]) -> str:
+    """Names of schedulers within a sentence, as `scheduler_text` has each."""
+    return join_names([scheduler_text(label) for label in labels])
 
 
 def within_reach(more_blocks: int | None) -> TypeGuard[int]:

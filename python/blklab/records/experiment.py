@@ -31,7 +31,7 @@ class ExperimentRecord(BaseModel):
     samples: list[RunSample]
     """In the order in which the runs were made."""
     warnings: list[str] = []
-    """The backend's warnings before the first run."""
+    """The backend's remarks before the first run, as `blklab.quantities.notes` stores them."""
 
     @field_validator("run_id")
     @classmethod

@@ -185,6 +185,10 @@ class PhaseSample(_Record):
     """I/Os of the jobs in the workload's focus, by windows from `from_ns` on."""
 
 
+SLOW_SWITCH = "the switch took nearly the whole slot"
+"""The error of a slot that a busy machine left no time for; no figure is wrong by it."""
+
+
 class RunSample(_Record):
     """One run: one scheduler under one workload, once; in a switchback one slot."""
 

@@ -228,17 +228,18 @@ class ExperimentSpec(Conditions, CommandOptions):
         list[SchedulerChoice],
         Option(
             SCHEDULERS,
-            "Schedulers to compare, with changed tunables where wanted, such as none,bfq:slice_idle=0.",
+            "Schedulers to compare, with changed tunables where wanted, such as none,bfq:slice_idle=0; all, "
+            "or history for those of older kernels, which only models have.",
             Topic.COMPARISON,
             short="-s",
             metavar="A,B,…",
-            default_text="all that the target offers",
+            default_text="all that the target offers; of a simulated one none, mq-deadline, kyber and bfq",
             see="experiments.md#schedulers",
             names="schedulers",
             commands=COMPARISONS,
         ),
     ]
-    """Empty: every scheduler that the target offers."""
+    """Empty: every scheduler that the target offers, on a simulated one those of today's kernels."""
     sweeps: Annotated[
         list[Sweep],
         Option(
@@ -361,7 +362,7 @@ class ExperimentSpec(Conditions, CommandOptions):
         Option(
             FRACTION,
             "Stop as soon as some scheduler is known to be at most this much worse than the best, such as "
-            "5%; the one in force first.",
+            "10%; the one in force first. Without it experiments go on, and 5% is good enough for advice.",
             Topic.VERDICT,
             metavar="FRACTION",
             see="switchback.md#regret",

@@ -12,7 +12,7 @@ kernel named ``patched`` has it, for targets that run in a guest kernel.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -43,6 +43,11 @@ _WHOLE_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@:=/-]*")
 
 OF_QUEUE = tuple(name for name in QUEUE_ATTRIBUTES if name != ASYNC_DEPTH)
 """`async_depth` counts as a scheduler's tunable, which it was first."""
+
+CURRENT_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
+"""Those of today's kernels."""
+ALL, HISTORY = "all", "history"
+"""In place of a scheduler: all that a target offers, and those of older kernels among them."""
 
 GRAMMAR_HINT = "write it like mq-deadline, bfq:slice_idle=0 or calm=bfq:slice_idle=0:low_latency=0"
 
@@ -172,6 +177,33 @@ def parse_scheduler_choice(text: str) -> SchedulerChoice:
         tunables[parsed[1]] = parsed[2]
     group_settings(tunables)  # refuses names that no file has
     return SchedulerChoice(name=name, tunables=tunables, label=label or rest, kernel=kernel or None)
+
+
+def with_groups_expanded(choices: Iterable[SchedulerChoice], offered: Sequence[str]) -> list[SchedulerChoice]:
+    """The choices with ``all`` and ``history`` replaced by the schedulers that they stand for.
+
+    Args:
+        choices: As given.
+        offered: Schedulers that the target has.
+
+    Raises:
+        UsageError: if the target has no scheduler of older kernels, but those are asked for.
+    """
+    older = [name for name in offered if name not in CURRENT_SCHEDULERS]
+    groups = {ALL: list(offered), HISTORY: older}
+    expanded: dict[str, SchedulerChoice] = {}
+    for choice in choices:
+        if choice.without_label not in groups:
+            expanded.setdefault(choice.label, choice)
+            continue
+        if not groups[choice.name]:
+            raise UsageError(
+                "-s history: this target has no schedulers of older kernels",
+                hint="targets such as sim:hdd-7200 have them; `blklab targets` lists what each offers",
+            )
+        for name in groups[choice.name]:
+            expanded.setdefault(name, SchedulerChoice(name=name, label=name))
+    return list(expanded.values())
 
 
 def check_scheduler_name(name: str, text: str | None = None) -> None:

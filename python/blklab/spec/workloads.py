@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from blklab import _core
 from blklab.errors import JobFileError, UnknownNameError
 from blklab.named_files import is_file, read_text
+from blklab.quantities.notes import as_notes
 from blklab.shipped import shipped_files
 from blklab.spec.commands import DECIDES, JOB, Command, name_of, parse_command_file
 from blklab.spec.job_text import JobText, expand, needs_expansion
@@ -188,12 +189,14 @@ class Workload(BaseModel):
 
 def notes_on(workloads: Iterable[Workload]) -> list[str]:
     """Notes of the job parser on options that mean something else here, with file and line."""
-    return [_said(workload, note) for workload in workloads for note in workload.notes]
+    return as_notes(_said(workload, note) for workload in workloads for note in workload.notes)
 
 
 def remarks_on(workloads: Iterable[Workload]) -> list[str]:
     """The same with the options that models leave out."""
-    return [_said(workload, note) for workload in workloads for note in [*workload.notes, *workload.warnings]]
+    return as_notes(
+        _said(workload, note) for workload in workloads for note in [*workload.notes, *workload.warnings]
+    )
 
 
 def _said(workload: Workload, note: JobOptionNote) -> str:

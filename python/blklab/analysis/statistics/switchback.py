@@ -13,10 +13,10 @@ round, and for any strength c > 0,
 
 is then a martingale that starts at 1 (de la Peña, *A general class of exponential inequalities for
 martingales and ratios*, 1999; Ramdas, Ruf, Larsson and Koolen, *Admissible anytime-valid sequential inference
-must rely on nonnegative martingales*, 2020). So is its mean over several strengths, and it ever reaches m
-with probability 1/m at most (Ville's inequality): no distribution, no independence and no number of rounds is
-assumed. x falls as r rises, so the evidence that the ratio is above r falls too: a test of r = 1 also tests
-every ratio below 1, and the ratios that are not rejected form an interval.
+must rely on nonnegative martingales*, 2020). So is its weighted mean over several strengths, and it ever
+reaches m with probability 1/m at most (Ville's inequality): no distribution, no independence and no number of
+rounds is assumed. x falls as r rises, so the evidence that the ratio is above r falls too: a test of r = 1
+also tests every ratio below 1, and the ratios that are not rejected form an interval.
 
 A disk stalls now and then, under whichever scheduler, and that hides differences. So in the evidence a round
 counts with at most `LIMIT` robust standard deviations, which costs none of the above. But a scheduler may
@@ -47,12 +47,16 @@ SCALE_ROUNDS = 32
 """The scale is that of this many rounds before."""
 LIMIT = 4.0
 """Most robust standard deviations with which a round counts in the evidence."""
-STRENGTHS = np.geomspace(0.1, 1.0, 7)
-"""The strengths c. A mean difference of c robust standard deviations a round is found fastest with c."""
-SEARCH_COST = 1.7
+STRENGTHS = np.append(np.geomspace(0.1, 1.0, 7), 8.0)
+"""The strengths c. A mean difference of c robust standard deviations a round is found fastest with c. The
+last is for gross differences: a round that agrees doubles its evidence, and one that does not ends it."""
+WEIGHTS = np.append(np.full(7, 1 / 14), 1 / 2)
+"""Of the strengths in the mean. A gross difference is settled in hardly more rounds than the order permits,
+and small ones take twice the evidence."""
+SEARCH_COST = 2.4
 """Logarithm of the evidence that is lost because the best strength is not known; for predictions only."""
 
-_LOG_WEIGHT = -math.log(len(STRENGTHS))
+_LOG_WEIGHTS = np.log(WEIGHTS)
 _SMALLEST_SCALE = 1e-3
 """Relative to the values: in a simulation that repeats itself, differences have no scatter."""
 _SHARE_OF_MEAN = 0.25
@@ -133,7 +137,7 @@ def switchback_difference(
 
 def fewest_rounds(nr_questions: int, level: float) -> int:
     """Rounds needed before any claim: a round can at most double the evidence, and a sign gives less."""
-    of_signs = math.log2(float(np.mean((2 / (1 + np.exp(-2 * STRENGTHS))) ** WARM_UP)))
+    of_signs = math.log2(float(np.sum(WEIGHTS * (2 / (1 + np.exp(-2 * STRENGTHS))) ** WARM_UP)))
     return WARM_UP + max(2, math.ceil(math.log2(2 * nr_questions / level) - of_signs))
 
 
@@ -188,7 +192,7 @@ def _log_evidence(x: Floats) -> tuple[float, float]:
     steps = np.log1p(np.exp(-2 * np.multiply.outer(STRENGTHS, x))).sum(axis=1)
     above = len(x) * math.log(2) - steps
     below = above - 2 * STRENGTHS * x.sum()
-    return _log_sum(above) + _LOG_WEIGHT, _log_sum(below) + _LOG_WEIGHT
+    return _log_sum(above + _LOG_WEIGHTS), _log_sum(below + _LOG_WEIGHTS)
 
 
 def _log_sum(logs: Floats) -> float:
@@ -204,8 +208,9 @@ def _p_values(x: Floats) -> tuple[float, float]:
 
 
 def _smallest_p(logs: Floats) -> float:
+    logs = logs + _LOG_WEIGHTS[:, None]
     most = logs.max(axis=0)
-    evidence = most + np.log(np.exp(logs - most).sum(axis=0)) + _LOG_WEIGHT
+    evidence = most + np.log(np.exp(logs - most).sum(axis=0))
     return min(1.0, math.exp(-float(evidence.max())))
 
 

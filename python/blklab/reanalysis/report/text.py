@@ -10,7 +10,7 @@ from blklab.reanalysis.findings import POWER, StratumFindings
 from blklab.reanalysis.report.wording import level_cells, not_supported_sentences, supported_sentences
 from blklab.reanalysis.strata import ALL_VALUES
 from blklab.report.terminal import Terminal
-from blklab.report.text.comparison import Printer
+from blklab.report.text.printer import Printer
 
 MOST_SHOWN = 8
 """Further problems, lines and notes are counted, not listed; --json has them all."""

@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from blklab.analysis.recommendation import Action, Reason, Subject
 from blklab.analysis.verdict import Analysis
+from blklab.quantities.notes import split
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import (
@@ -38,6 +40,7 @@ from blklab.report.documents.phases import ChangePart, ChangesPart, change_part,
 from blklab.report.documents.processors import ProcessorPart, processor_parts
 from blklab.report.summary.commands import command_sentence
 from blklab.report.summary.conduct import NoisePart, StoppingPart, noise_parts, stopping_part
+from blklab.spec.targets import PathTarget
 
 COMPARE_SCHEMA: Literal["blklab.compare/1"] = "blklab.compare/1"
 RUN_SCHEMA: Literal["blklab.run/1"] = "blklab.run/1"
@@ -85,6 +88,28 @@ class MetricVerdictPart(Part):
     """Under this workload alone, while it is open and other workloads are judged too."""
 
 
+class RecommendationPart(Part):
+    """The advice, or the finding: the same rule for reports, this document and `blklab apply`."""
+
+    action: Action
+    """`use` another scheduler than the one in force, `keep` that one, or `choose` where it was not compared
+    (models, kernels); else `unknown`, `depends` on the work, or `withheld`."""
+    reason: Reason
+    subject: Subject
+    scheduler: str | None
+    in_force: str | None
+    loss: float | None
+    """At most this fraction is lost by following it; None if that is not known."""
+    against: str | None
+    limit: float
+    """Losses up to this fraction are good enough."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the scheduler is one to set, as `blklab.analysis.recommendation` has it."""
+        return self.scheduler is not None and self.reason != "not_shown"
+
+
 class VerdictPart(Part):
     """The answer: `best` is empty while undecided or withheld; `candidates` are not ruled out."""
 
@@ -95,10 +120,11 @@ class VerdictPart(Part):
     more_blocks: int | None
     choice: str | None
     """The one to take: the best; of several equals the default, else the cheaper in CPU; while undecided one
-    that is good enough."""
+    that is good enough or better than the one in force."""
     choice_reason: str
     regret: list[RegretPart]
     """Schedulers in force first, then by their bounds, which hold together at the experiment's confidence."""
+    recommendation: RecommendationPart
 
 
 class CompareDocument(Part):
@@ -138,9 +164,12 @@ class CompareDocument(Part):
     processors: list[ProcessorPart] = Field(default_factory=list)
     """Of models that run on a cost table; empty elsewhere."""
     warnings: list[str]
+    """Of all that can make the answer wrong."""
+    notes: list[str] = Field(default_factory=list)
+    """On properties of the experiment, such as its virtual time."""
     failed_runs: list[dict[str, Any]]
     apply_command: str | None
-    """Command that makes the winner, or one that is good enough, the scheduler of a real disk; else None."""
+    """Command that makes the recommended scheduler that of a real disk, also if it is in force; else None."""
 
 
 class LatencyPart(Part):
@@ -269,7 +298,8 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         noise=noise_parts(analysis.noise, record.spec.slots),
         changes=changes_part(record),
         processors=processor_parts(record),
-        warnings=[*record.warnings, *analysis.verdict.warnings],
+        warnings=[*split(record.warnings)[0], *analysis.verdict.warnings],
+        notes=split(record.warnings)[1],
         failed_runs=[
             {**sample.cell.model_dump(), "error": sample.error}
             for sample in record.samples
@@ -280,10 +310,10 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
 
 
 def apply_command(record: ExperimentRecord, analysis: Analysis) -> str | None:
-    """The command that applies the verdict, where there is one to apply and a disk to apply it to."""
-    verdict = analysis.verdict
-    chosen = verdict.status == "best" or (verdict.status == "undecided" and verdict.choice is not None)
-    if not chosen or record.target.backend != "host":
+    """The command that applies the recommendation, where there is one and a disk to apply it to."""
+    advised = analysis.verdict.recommendation
+    on_disk = record.target.backend == "host" and isinstance(record.spec.parsed_target, PathTarget)
+    if advised is None or not advised.is_shown or not on_disk:
         return None
     return f"blklab apply {record.run_id}"
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from markupsafe import Markup, escape
+
 from blklab.analysis.values import experiment_values
 from blklab.quantities.formatting import confidence_text, count_of, margin_text, metric_title
 from blklab.quantities.units import format_bytes, format_duration
@@ -30,9 +32,10 @@ from blklab.report.summary.regret import loss_rows
 from blklab.report.summary.reproduce import repeat_command
 from blklab.report.summary.throughput_over_time import course_text
 from blklab.report.text.advice import next_steps
+from blklab.report.text.answer import answer_of, explanation
 from blklab.report.text.conditions import conditions
 from blklab.report.text.known import anything_settled, known_so_far
-from blklab.report.text.wording import explanation, headline, model_sentences
+from blklab.report.text.model import TITLE, model_sentence
 
 MOST_OPEN_WORKLOADS = 3
 """With more workloads than that only the first is unfolded when the page opens."""
@@ -65,14 +68,13 @@ def render_html(
     units = units_in_use(document)
     is_open = document.verdict.status == "undecided"
     known = known_so_far(document) if is_open else []
-    model_title, model_says = ("", []) if model is None else model_sentences(model)
     script, digest = page_script()
     environment = page_environment()
     environment.filters["unbroken"] = _unbroken
     return environment.get_template("report.html.j2").render(
         document=document,
         record=record,
-        headline=headline(document),
+        headline=answer_of(document).headline,
         says=" ".join(
             [
                 explanation(document),
@@ -87,8 +89,8 @@ def render_html(
         conditions=conditions(document),
         known_any=anything_settled(known),
         model=model,
-        model_title=model_title,
-        model_says=model_says,
+        model_title=TITLE,
+        model_says=[] if model is None else [model_sentence(model)],
         sections=sections,
         unfolded=_unfolded(sections),
         legend=legend(looks),
@@ -127,9 +129,13 @@ def render_html(
 _INTERVAL_OR_PERCENT = re.compile(r"\[[^\[\]]{1,40}\]|\d %")
 
 
-def _unbroken(text: str) -> str:
-    """Keeps intervals and percentages on one line."""
-    return _INTERVAL_OR_PERCENT.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
+_NAME = re.compile(r"`([^`]+)`")
+
+
+def _unbroken(text: str) -> Markup:
+    """Keeps intervals and percentages on one line, and sets names in backticks as code."""
+    joined = _INTERVAL_OR_PERCENT.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
+    return Markup(_NAME.sub(r"<code>\1</code>", str(escape(joined))))  # noqa: S704 - escaped just now
 
 
 def _unfolded(sections: list[WorkloadSection]) -> set[str]:

@@ -25,7 +25,8 @@ from blklab.report.summary.standing import (
     pairs_against,
     reversed_pair,
 )
-from blklab.report.text.wording import explanation, finding, headline
+from blklab.report.text.answer import answer_of
+from blklab.report.text.wording import finding
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -117,7 +118,7 @@ def _load_ran(document: CompareDocument) -> TestCase:
 
 
 def _answer(document: CompareDocument) -> TestCase:
-    said = f"{headline(document)}. {explanation(document)}"
+    said = answer_of(document).sentence
     return TestCase(
         "verdict",
         said,

@@ -40,6 +40,8 @@ class StoppingPart(Part):
     budget_blocks: int | None
     budget_seconds: float | None
     departures: list[DeparturePart]
+    good_enough: float | None = None
+    """The loss at which no more blocks are added; None if there is none."""
 
 
 class OutlierPart(Part):
@@ -103,6 +105,7 @@ def stopping_part(record: ExperimentRecord) -> StoppingPart:
         budget_blocks=spec.budget_blocks,
         budget_seconds=None if spec.budget_ns is None else spec.budget_ns / 1e9,
         departures=departures,
+        good_enough=spec.good_enough,
     )
 
 
@@ -155,13 +158,13 @@ def stopping_sentence(
         part: The stopping rule and who left early.
         still_open: Whether a workload that counts is undecided.
         units: Kinds of samples that the experiment has.
-        good_enough: The scheduler that ended it by being close enough to the best, if one did.
+        good_enough: A scheduler that is known to be close enough to the best, if one is.
     """
     if part.rule == "fixed":
         return None
     added = " and ".join(f"{unit.name}s" for unit in units).capitalize()
     text = f"{added} were added until everything was settled"
-    if good_enough is not None:
+    if good_enough is not None and part.good_enough is not None:
         text = f"{added} were added until {good_enough} was known to be good enough"
     elif still_open:
         text = f"{added} were added until the budget was used up or could no longer settle the rest"

@@ -43,12 +43,12 @@ def units_in_use(document: CompareDocument) -> list[SampleUnit]:
 
 def conduct_sentence(document: CompareDocument) -> str | None:
     """Why blocks or rounds stopped being added; None for a fixed number of blocks."""
-    verdict = document.verdict
+    advised = document.verdict.recommendation
     return stopping_sentence(
         document.stopping,
         still_open=has_open_question(document),
         units=units_in_use(document),
-        good_enough=verdict.choice if verdict.status == "undecided" else None,
+        good_enough=advised.scheduler if advised.reason == "good_enough" else None,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from blklab.records.samples import SLOW_SWITCH
 from blklab.report.documents.comparison import CompareDocument
 from blklab.report.summary.designs import unit_of
 
@@ -27,15 +28,26 @@ class Failure:
 
 
 def failures_of(document: CompareDocument) -> list[Failure]:
-    """All failures in their order; slots of a stretch are one, as one load failed."""
+    """All failures in their order; of a stretch whose load failed, one. A slow switch is none."""
     groups: list[list[Mapping[str, Any]]] = []
     for run in document.failed_runs:
+        if run["error"] == SLOW_SWITCH:
+            continue
         together = groups and unit_of(document, run["workload"]).slot_ns is not None
         if together and _same_load(groups[-1][-1], run):
             groups[-1].append(run)
         else:
             groups.append([run])
     return [_failure(document, group) for group in groups]
+
+
+def lost_slots_sentence(document: CompareDocument) -> str | None:
+    """The number of slots that slow switches left no time for; None if there are none."""
+    lost = sum(1 for run in document.failed_runs if run["error"] == SLOW_SWITCH)
+    if not lost:
+        return None
+    made = sum(part.samples for part in document.designs if part.slot_ns is not None)
+    return f"{lost} of {max(made, lost)} slots left out: switching took too long (busy machine)."
 
 
 def _same_load(before: Mapping[str, Any], run: Mapping[str, Any]) -> bool:

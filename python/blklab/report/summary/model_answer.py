@@ -8,6 +8,7 @@ from blklab.analysis.verdict import analyse
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.summary.reproduce import repeat_command
+from blklab.report.summary.standing import deciding_pairs
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,20 @@ class ModelAnswer:
     def is_settled(self) -> bool:
         """Whether the model has a verdict where the disk may have none."""
         return self.document.verdict.status in ("best", "equal")
+
+
+def asks_model(document: CompareDocument) -> bool:
+    """Whether a model's answer helps: only where the disk itself has neither an answer nor a lead."""
+    return document.verdict.recommendation.action == "unknown"
+
+
+def contradicts(document: CompareDocument, model: ModelAnswer) -> bool:
+    """Whether the disk has settled a pair against the model: one that the model finds best loses there."""
+    lost = set()
+    for pair in deciding_pairs(document):
+        if pair.outcome in ("better", "worse"):
+            lost.add(pair.second if pair.outcome == "better" else pair.first)
+    return bool(lost & set(model.document.verdict.best))
 
 
 def model_answer(record: ExperimentRecord) -> ModelAnswer:

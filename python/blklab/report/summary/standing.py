@@ -77,6 +77,19 @@ def pairs_against(
     return pairs
 
 
+def deciding_pairs(document: CompareDocument) -> list[PairPart]:
+    """All pairs of the questions that the verdict rests on."""
+    if document.goal is not None:
+        return list(document.goal.comparisons)
+    judged = set(judged_workloads(document))
+    decides = {(one.workload, one.metric) for one in document.verdicts if one.decides}
+    return [
+        pair
+        for pair in document.comparisons
+        if pair.workload in judged and (pair.workload, pair.metric) in decides
+    ]
+
+
 def differing_controls(document: CompareDocument) -> list[str]:
     """Controls in which schedulers differ by the metric that decides; the set-up is at fault then."""
     decides = {(verdict.workload, verdict.metric) for verdict in document.verdicts if verdict.decides}
@@ -125,6 +138,11 @@ def is_in_force(document: CompareDocument, label: str) -> bool:
     """Whether the disk used this choice before: its own scheduler, with no tunable changed."""
     choice = next(choice for choice in document.schedulers if choice["label"] == label)
     return not choice["tunables"] and choice["name"] == document.target_description.default_scheduler
+
+
+def is_in_use(document: CompareDocument, label: str) -> bool:
+    """Whether a disk of this machine uses this choice; a model uses none."""
+    return document.verdict.recommendation.subject == "disk" and is_in_force(document, label)
 
 
 def metrics_of(document: CompareDocument, workload: str, first: str) -> list[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
-from blklab.quantities.formatting import count_of, join_names, margin_text, within_reach
+from blklab.analysis.regret import Regret, bound_text, known_bounds
+from blklab.quantities.formatting import count_of, join_schedulers, scheduler_text, within_reach
 from blklab.quantities.sample_units import rough_budget, rough_duration
-from blklab.report.documents.comparison import CompareDocument
+from blklab.report.documents.comparison import CompareDocument, RecommendationPart
 from blklab.report.summary.designs import time_of_more_ns, unit_of
+from blklab.report.summary.kernels import kernel_pair
 from blklab.report.summary.reproduce import continue_command
 from blklab.report.summary.standing import (
     deciding_verdict,
-    differing_controls,
-    is_in_force,
     judged_workloads,
     labels_of,
     results_of,
@@ -33,55 +34,52 @@ class Advice:
 def next_steps(document: CompareDocument) -> list[Advice]:
     """The steps that this verdict suggests, the most useful first."""
     steps: list[Advice] = []
-    verdict = document.verdict
-    if differing_controls(document):
+    advised = document.verdict.recommendation
+    if advised.action == "withheld":
         steps.append(
-            Advice(
-                "A control differs, so something other than the scheduler is at work (other load, heat, a "
-                "noisy neighbour) and no scheduler is recommended. Find the cause, then measure again."
-            )
+            Advice("Find what else was at work (other load, heat, a noisy neighbour), then measure again.")
         )
     if document.state in ("interrupted", "failed"):
         steps.append(Advice("The experiment did not finish. To continue it:", continue_command(document.run)))
-    if verdict.status == "undecided" and verdict.choice is not None:
-        steps.append(_for_good_enough(document, verdict.choice))
-    elif verdict.status == "undecided":
+    if advised.is_shown and advised.subject == "disk":
+        steps += _for_disk(document, advised)
+    elif advised.reason == "equal" and advised.subject == "disk":
+        steps.append(Advice("Any of them will do."))
+    if document.verdict.status == "undecided" and advised.reason != "good_enough":
         steps += _for_undecided(document)
-    elif verdict.status == "equal":
-        steps.append(_for_equal(document))
-    elif document.apply_command is not None:
-        steps.append(_for_best(document, document.apply_command))
-    if document.target_description.backend == "sim":
+    if advised.subject == "kernels":
+        steps += _for_kernels(document)
+    elif document.target_description.backend == "sim":
         steps.append(
-            Advice(
-                "This is the answer for a modelled disk. To test a real one, as root:",
-                "blklab compare DIRECTORY",
-            )
+            Advice("This is a modelled disk. To test a real one, as root:", "blklab compare DIRECTORY")
         )
     return steps
 
 
-def _for_best(document: CompareDocument, command: str) -> Advice:
-    best = document.verdict.best[0]
-    if is_in_force(document, best):
-        return Advice(
-            f"{best} was already in use before the experiment. To keep it after a restart:", command
-        )
-    return Advice(f"To use {best} on this disk, now and after a restart:", command)
-
-
-def _for_equal(document: CompareDocument) -> Advice:
-    margin = margin_text(document.margin)
-    for label in document.verdict.best:
-        if is_in_force(document, label):
-            return Advice(
-                f"{label} was already in use before the experiment, and no other is better by more than "
-                f"{margin}. Keep it."
+def _for_disk(document: CompareDocument, advised: RecommendationPart) -> list[Advice]:
+    """The command that sets or keeps the recommended scheduler."""
+    name = scheduler_text(advised.scheduler or "")
+    if document.apply_command is None:
+        return []
+    if advised.action == "keep":
+        return [
+            Advice(
+                f"Nothing needs to be done. To pin {name}, so that no restart changes it:",
+                document.apply_command,
             )
-    choice = document.verdict.choice
-    if choice is not None:
-        return Advice(f"Take {choice}: {document.verdict.choice_reason}.", document.apply_command)
-    return Advice(f"Any of them will do: they differ by less than {margin}.")
+        ]
+    return [Advice(f"To use {name} on this disk, now and after a restart:", document.apply_command)]
+
+
+def _for_kernels(document: CompareDocument) -> list[Advice]:
+    """The question of a patch over many loads, instead of these."""
+    pair = kernel_pair(document)
+    _, _, device = document.target.partition(":")
+    if pair is None or not document.target.startswith("uml:"):
+        return []
+    words = ["blklab", "judge", "--kernel", f"{pair.base_kernel},{pair.kernel}"]
+    words += ["--disk", device.partition(",")[0], "--scheduler", pair.scheduler]
+    return [Advice("To ask more loads, in a form to mail:", shlex.join(words))]
 
 
 def _for_undecided(document: CompareDocument) -> list[Advice]:
@@ -90,7 +88,9 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
         return [Advice("No scheduler is best everywhere. Choose by the workload that matters most to you.")]
     lacking = _without_figures(document)
     if lacking and document.failed_runs:
-        return [Advice(f"There is no figure for {join_names(lacking)}; see the errors of the failed runs.")]
+        return [
+            Advice(f"There is no figure for {join_schedulers(lacking)}; see the errors of the failed runs.")
+        ]
     if lacking:
         return []
     if any(part.slot_ns is not None for part in document.designs):
@@ -99,7 +99,8 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
         total = document.blocks + verdict.more_blocks
         return [
             Advice(
-                f"About {count_of(verdict.more_blocks, 'more block')} would probably settle the rest:",
+                _at_stake(document)
+                + f"{count_of(verdict.more_blocks, 'more block')} would probably settle it:",
                 continue_command(document.run, total, settled=document.stopping.rule == "settled"),
             )
         ]
@@ -126,7 +127,7 @@ def _more_load(document: CompareDocument) -> Advice:
     total_ns = sum(time_ns for _, time_ns in needs)
     text = needs[0][0] if len(needs) == 1 else f"{rough_duration(total_ns)} more of load"
     command = continue_command(document.run, budget=rough_budget(total_ns * _BUDGET_OVER_LOAD))
-    return Advice(f"About {text} would probably settle the rest:", command)
+    return Advice(f"{_at_stake(document)}{text} would probably settle it:", command)
 
 
 def _open_needs(document: CompareDocument) -> list[tuple[str, int | None, int]]:
@@ -142,10 +143,14 @@ def _open_needs(document: CompareDocument) -> list[tuple[str, int | None, int]]:
     ]
 
 
-def _for_good_enough(document: CompareDocument, choice: str) -> Advice:
-    if is_in_force(document, choice):
-        return Advice(f"{choice} was already in use before the experiment. Keep it.")
-    return Advice(f"Take {choice}: it is good enough.", document.apply_command)
+def _at_stake(document: CompareDocument) -> str:
+    """The most that an answer could gain, before the time that it would take."""
+    bounds = known_bounds([Regret(**part.model_dump()) for part in document.verdict.regret])
+    if not bounds:
+        return "About "
+    own = document.verdict.recommendation.in_force
+    least = next((one for one in bounds if one.label == own), min(bounds, key=lambda one: one.bound))
+    return f"At most {bound_text(least)} is at stake; about "
 
 
 def _without_figures(document: CompareDocument) -> list[str]:

@@ -15,7 +15,7 @@ from blklab.quantities.formatting import (
     ratio_text,
 )
 from blklab.report.terminal import Terminal
-from blklab.report.text.comparison import Printer
+from blklab.report.text.printer import Printer
 
 _STYLES: dict[ChangeStatus, str] = {
     "slower": "bold red",

@@ -6,18 +6,14 @@ terminal or in a log that takes ASCII only, signs have plain substitutes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from blklab.analysis.metrics import METRICS, metric_named
 from blklab.quantities.formatting import TIMES, confidence_text, metric_title, scale_for
 from blklab.quantities.sample_units import BLOCKS
 from blklab.quantities.units import format_duration
-from blklab.quantities.visible import visible
 from blklab.report.documents.comparison import (
     CommandPart,
     CompareDocument,
@@ -33,11 +29,10 @@ from blklab.report.summary.designs import (
     extent,
     units_in_use,
 )
-from blklab.report.summary.failures import failures_of
+from blklab.report.summary.failures import failures_of, lost_slots_sentence
 from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.phases import changes_sentences, phase_table
 from blklab.report.summary.processors import processor_sentences
-from blklab.report.summary.regret import lead_of
 from blklab.report.summary.standing import (
     Row,
     Standing,
@@ -49,38 +44,14 @@ from blklab.report.summary.standing import (
 )
 from blklab.report.terminal import Terminal
 from blklab.report.text.advice import next_steps
+from blklab.report.text.answer import answer_of
 from blklab.report.text.conditions import conditions, quiet_sentence
 from blklab.report.text.findings import print_findings
 from blklab.report.text.known import anything_settled, known_so_far
-from blklab.report.text.wording import beyond_the_lead, explanation, finding, headline, model_sentences
-
-_SIGNS = {
-    Standing.BEST: ("★", "bold green"),
-    Standing.EQUAL: ("=", "bold cyan"),
-    Standing.OPEN: ("?", "yellow"),
-    Standing.BEATEN: ("·", "dim"),
-    Standing.NO_FIGURE: ("✗", "bold red"),
-}
-_STATUS_STYLES = {
-    "best": "bold green",
-    "equal": "bold cyan",
-    "undecided": "bold yellow",
-    "withheld": "bold red",
-}
-_STATUS_SIGNS = {"best": "★", "equal": "=", "undecided": "?"}
-_ASCII = {
-    "µ": "u",
-    "★": "*",
-    "·": "-",
-    "✗": "x",
-    "⚠": "!",
-    "…": "~",
-    TIMES: "x",
-    "±": "+-",
-    "→": "->",
-    "▲": "^",
-    "▼": "v",
-}
+from blklab.report.text.model import TITLE, model_sentence
+from blklab.report.text.printer import SIGNS, STATUS_SIGNS, STATUS_STYLES, Printer
+from blklab.report.text.short import render_short
+from blklab.report.text.wording import finding
 
 _OTHERS_BY_WORTH = (
     "io_wait",
@@ -105,72 +76,6 @@ _COLUMN_GAP = 2
 MOST_FAILED_RUNS_SHOWN = 5
 MOST_CLAUSES_SHOWN = 6
 
-_JOINT = "\ue000"
-"""In place of a space at which no line may break; rich breaks lines at no-break spaces, too."""
-_INTERVAL_OR_PERCENT = re.compile(r"\[[^\[\]]{1,40}\]|\d %")
-
-
-def _joined(text: str) -> str:
-    return _INTERVAL_OR_PERCENT.sub(lambda match: match[0].replace(" ", _JOINT), text)
-
-
-class Printer:
-    """Prints plain text to a console, in the characters that it can show."""
-
-    def __init__(self, console: Terminal) -> None:
-        self.console = console
-        self.ascii_only = console.options.ascii_only
-
-    def clean(self, text: str) -> str:
-        """The text in one line, control characters as escapes, in ASCII if the console needs that."""
-        text = visible(text)
-        if not self.ascii_only:
-            return text
-        plain = "".join(_ASCII.get(character, character) for character in text)
-        return plain.encode("ascii", "replace").decode("ascii")
-
-    def text(self, content: str, style: str = "") -> Text:
-        """A piece of text."""
-        return Text(self.clean(content), style=style)
-
-    def heading(self, content: str) -> Text:
-        """The heading of a column, which may have several lines."""
-        return Text("\n".join(map(self.clean, content.split("\n"))))
-
-    def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
-        """A paragraph, wrapped at words but not within an interval or a percentage."""
-        text = Text()
-        for part in parts:
-            content, style = (part, "") if isinstance(part, str) else part
-            text.append(_joined(self.clean(content)), style=style or None)
-        width = max(20, self.console.width - indent)
-        for wrapped in text.wrap(self.console, width):
-            wrapped.rstrip()
-            wrapped.plain = wrapped.plain.replace(_JOINT, " ")
-            self.console.print(Text(" " * indent).append_text(wrapped), soft_wrap=True)
-
-    def command(self, command: str) -> None:
-        """A command, never wrapped, so that it can be copied."""
-        self.console.print(Text("    ").append_text(self.text(command, "bold")), soft_wrap=True)
-
-    def command_line(self, label: str, command: str) -> None:
-        """A command or a path after its label, on one line that is never wrapped."""
-        self.console.print(self.text(label).append_text(self.text(command, "bold")), soft_wrap=True)
-
-    def blank(self) -> None:
-        """An empty line."""
-        self.console.print()
-
-    def table(self) -> Table:
-        """An empty table in the style of all reports."""
-        return Table(
-            box=box.ASCII if self.ascii_only else box.SIMPLE_HEAD,
-            show_edge=False,
-            pad_edge=False,
-            padding=(0, _COLUMN_GAP, 0, 0),
-            header_style="bold",
-        )
-
 
 def render(
     document: CompareDocument,
@@ -178,25 +83,27 @@ def render(
     *,
     model: ModelAnswer | None = None,
     report_file: str | None = None,
+    verbose: bool = False,
 ) -> None:
-    """Prints the report of a comparison: the verdict, what is known, what to do next, then the figures.
+    """Prints the report of a comparison, in 24 rows unless all of it is asked for.
+
+    All of it is: the answer, the settled part of an open one, the next steps, all figures, the conditions,
+    and the answer again.
 
     Args:
         document: The comparison.
         console: The console to print to.
         model: The nearest modelled disk's answer, printed apart from the verdict and labelled as the model's.
         report_file: Shell-quoted path of the HTML report, if one was written.
+        verbose: Whether to print all of it.
     """
     printer = Printer(console)
-    style = _STATUS_STYLES[document.verdict.status]
+    if not verbose:
+        render_short(document, printer, model, report_file)
+        return
+    style = STATUS_STYLES[document.verdict.status]
     printer.blank()
-    lead = lead_of(document)
-    if lead is None:
-        printer.line((headline(document), style))
-        printer.line(explanation(document))
-    else:
-        printer.line((f"{lead.action}: {lead.loss}.", style))
-        printer.line(beyond_the_lead(document, lead))
+    printer.line((answer_of(document).sentence, style))
     for warning in document.warnings:
         printer.line(("⚠ WARNING: ", "bold yellow"), warning)
     _print_failed_runs(document, printer)
@@ -214,11 +121,15 @@ def render(
         printer.blank()
         _print_workload(document, str(workload["name"]), printer)
     print_findings(document, printer)
+    for note in document.notes:
+        printer.line(("Note: ", "bold"), note)
     _print_conditions(document, printer)
     printer.blank()
     has_runs = BLOCKS in units_in_use(document)
     shown = "All figures, charts and runs: " if has_runs else "All figures and charts: "
     printer.command_line(shown, report_file or f"blklab report {document.run} --html FILE")
+    printer.blank()
+    printer.line((answer_of(document).sentence, style))
 
 
 def _print_known(document: CompareDocument, printer: Printer) -> None:
@@ -254,10 +165,8 @@ def _print_steps(document: CompareDocument, printer: Printer) -> None:
 
 def _print_model(model: ModelAnswer, printer: Printer) -> None:
     """The model's answer, under a title that no reader takes for the disk's."""
-    title, sentences = model_sentences(model)
-    printer.line((title, "bold magenta"))
-    for sentence in sentences:
-        printer.line(sentence, indent=2)
+    printer.line((TITLE, "bold magenta"))
+    printer.line(model_sentence(model), indent=2)
     printer.line("To ask the model again:", indent=2)
     printer.command(model.command)
 
@@ -294,6 +203,9 @@ def _print_failed_runs(document: CompareDocument, printer: Printer) -> None:
     left = len(failures) - MOST_FAILED_RUNS_SHOWN
     if left > 0:
         printer.line(f"and {left} more", indent=2)
+    lost = lost_slots_sentence(document)
+    if lost is not None:
+        printer.line(lost)
 
 
 def _print_workload(document: CompareDocument, workload: str, printer: Printer) -> None:
@@ -310,8 +222,8 @@ def _print_workload(document: CompareDocument, workload: str, printer: Printer) 
     if verdict is None:
         printer.line(("no figures", "bold red"), f": no run gave a figure for {metric_title(metric.name)}")
         return
-    if len(document.workloads) > 1:
-        sign, style = _STATUS_SIGNS[verdict.status], _STATUS_STYLES[verdict.status]
+    if len(document.workloads) > 1 and document.goal is None:
+        sign, style = STATUS_SIGNS[verdict.status], STATUS_STYLES[verdict.status]
         if workload in differing_controls(document):
             sign, style = "⚠", "bold yellow"
         printer.line((f"{sign} ", style), finding(document, verdict))
@@ -350,7 +262,9 @@ def _results_table(
     names = [printer.clean(row.scheduler) for row in rows]
     room = printer.console.width
     name_width = min(_WIDEST_NAME, max(*map(len, names), len("scheduler")))
-    standing_width = 2 + max(len(row.standing.value) for row in rows)
+    # With a goal its score decides, and no scheduler wins or loses a workload.
+    signs = {row.scheduler: SIGNS[row.standing] for row in rows} if document.goal is None else {}
+    standing_width = 2 + max(len(row.standing.value) for row in rows) if signs else 0
     cells = {row.scheduler: decides.cell(row) for row in rows}
     room -= (
         name_width + standing_width + max(*map(len, decides.heading.splitlines()), *map(len, cells.values()))
@@ -359,7 +273,9 @@ def _results_table(
     room -= 3 * _COLUMN_GAP + 2
     columns: list[_OtherColumn] = []
     left_out: list[str] = []
-    for name in sorted(metrics_of(document, workload, deciding)[1:], key=_worth):
+    asked = () if document.goal is None else tuple(document.goal.weights)
+    others = sorted(metrics_of(document, workload, deciding)[1:], key=_worth)
+    for name in sorted(others, key=lambda name: name not in asked):
         column = _OtherColumn(document, workload, name, rows)
         if room >= column.width + _COLUMN_GAP + 1:
             room -= column.width + _COLUMN_GAP + 1
@@ -374,10 +290,11 @@ def _results_table(
     for column in columns:
         table.add_column(printer.heading(column.heading), justify="right", no_wrap=True)
     for row in rows:
-        sign, style = _SIGNS[row.standing]
+        sign, style = signs.get(row.scheduler, ("", ""))
+        standing = f"{sign} {row.standing.value}" if signs else ""
         table.add_row(
             printer.text(row.scheduler, "bold" if row.standing in (Standing.BEST, Standing.EQUAL) else ""),
-            printer.text(f"{sign} {row.standing.value}", style),
+            printer.text(standing, style),
             printer.text(cells[row.scheduler], "bold"),
             *(printer.text(column.cells[row.scheduler]) for column in columns),
         )

@@ -21,7 +21,7 @@ from blklab.report.summary.goal_view import (
 from blklab.spec.goals import OWN
 
 if TYPE_CHECKING:
-    from blklab.report.text.comparison import Printer
+    from blklab.report.text.printer import Printer
 
 _WIDEST_NAME = 24
 

@@ -14,12 +14,14 @@ from blklab.quantities.formatting import (
     confidence_text,
     count_of,
     join_names,
+    join_schedulers,
     margin_text,
     metric_title,
     ratio_text,
+    scheduler_text,
 )
 from blklab.report.terminal import Terminal
-from blklab.report.text.comparison import Printer
+from blklab.report.text.printer import Printer
 from blklab.spec.drive_classes import DriveClass
 
 _STYLES = {"best": "bold green", "equal": "bold cyan", "undecided": "bold yellow", "withheld": "bold red"}
@@ -113,9 +115,9 @@ def evidence_lines(found: FleetAnalysis) -> list[str]:
 def _headline(found: FleetAnalysis, drive_class: DriveClass) -> str:
     verdict = found.verdict
     if verdict.status == "best":
-        said = f"{verdict.best[0]} is best"
+        said = f"{scheduler_text(verdict.best[0])} is best"
     elif verdict.status == "equal":
-        said = f"{join_names(verdict.best)} are equal"
+        said = f"{join_schedulers(verdict.best)} are equal"
     elif verdict.status == "withheld":
         said = "Withheld: a control differs"
     else:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from blklab.analysis.metrics import METRICS
-from blklab.quantities.formatting import join_names, margin_text, metric_title, rounded
+from blklab.quantities.formatting import join_schedulers, margin_text, metric_title, rounded, scheduler_text
 from blklab.quantities.sample_units import SampleUnit
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
 from blklab.report.documents.parts import PairPart
@@ -70,7 +70,7 @@ def _known_of_workload(document: CompareDocument, verdict: MetricVerdictPart) ->
         return Known(subject, [finding(document, verdict)], None)
     lacking = set(labels_of(document)) - results_of(document, verdict.workload, verdict.metric).keys()
     if lacking:
-        missing = join_names([label for label in labels_of(document) if label in lacking])
+        missing = join_schedulers([label for label in labels_of(document) if label in lacking])
         return Known(subject, [], f"no figure for {missing}")
     pairs = [
         pair
@@ -123,8 +123,8 @@ def _beaten(pairs: Sequence[PairPart], metric: str, labels: Sequence[str]) -> li
         verb = "beats" if len(winners) == 1 else "beat"
         effect = effect_of(strongest.ratio, strongest.ci_low, strongest.ci_high)
         clauses.append(
-            f"{join_names(winners)} {verb} {loser}: with {strongest.first}, {_title(metric)} is {effect} "
-            f"with {loser}"
+            f"{join_schedulers(winners)} {verb} {scheduler_text(loser)}: with "
+            f"{scheduler_text(strongest.first)}, {_title(metric)} is {effect} with {scheduler_text(loser)}"
         )
     return clauses
 
@@ -132,7 +132,7 @@ def _beaten(pairs: Sequence[PairPart], metric: str, labels: Sequence[str]) -> li
 def _equal(pairs: Sequence[PairPart], candidates: Sequence[str], margin: float) -> list[str]:
     """``none and kyber are equal within 2 %``, for pairs that may still share the first place."""
     return [
-        f"{pair.first} and {pair.second} are equal within {margin_text(margin)}"
+        f"{join_schedulers([pair.first, pair.second])} are equal within {margin_text(margin)}"
         for pair in pairs
         if pair.outcome == "equal" and pair.first in candidates and pair.second in candidates
     ]
@@ -140,8 +140,9 @@ def _equal(pairs: Sequence[PairPart], candidates: Sequence[str], margin: float) 
 
 def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str], unit: SampleUnit) -> str:
     """The candidates, and how far the leader is ahead of the open one with the nearest figure."""
-    text = f"still open: {join_names(candidates)}"
+    text = f"still open: {join_schedulers(candidates)}"
     leader = candidates[0]
+    lead = scheduler_text(leader)
     against = {
         seen.second: seen
         for pair in pairs
@@ -152,20 +153,21 @@ def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str
     if not against:
         return text
     nearest = min(against.values(), key=lambda pair: max(pair.ratio, 1 / pair.ratio))
+    rival = scheduler_text(nearest.second)
     low, high = nearest.ci_low, nearest.ci_high
     if low is None or high is None:
         return f"{text} (too few {unit.name}s for intervals)"
     if high > WIDE_INTERVAL * low:
         return (
-            f"{text} ({leader} leads, but its {_title(metric)} may be anything from {_times(low)} to "
-            f"{_times(high)} than with {nearest.second})"
+            f"{text} ({lead} leads, but its {_title(metric)} may be anything from {_times(low)} to "
+            f"{_times(high)} than with {rival})"
         )
     effect = effect_of(nearest.ratio, low, high)
     # A mean over all samples may lead although the paired comparison points the other way.
     is_ahead = (nearest.ratio >= 1) == _higher_is_better(metric)
     figure = _title(metric)
-    leads = f"{leader} leads, with {figure}" if is_ahead else f"with {leader}, {figure} is"
-    return f"{text} ({leads} {effect} with {nearest.second}, which may be chance)"
+    leads = f"{lead} leads, with {figure}" if is_ahead else f"with {lead}, {figure} is"
+    return f"{text} ({leads} {effect} with {rival}, which may be chance)"
 
 
 def _times(ratio: float) -> str:

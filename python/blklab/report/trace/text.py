@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from blklab.report.documents.comparison import RunDocument
 from blklab.report.terminal import Terminal
-from blklab.report.text.comparison import Printer, render_run
+from blklab.report.text.comparison import render_run
+from blklab.report.text.printer import Printer
 from blklab.report.trace.document import ExplainDocument
 from blklab.report.trace.wording import (
     MEMBER_HEADINGS,

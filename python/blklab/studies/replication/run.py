@@ -7,6 +7,7 @@ import dataclasses
 from blklab.backends import THIS_MACHINE, Workers
 from blklab.errors import UsageError
 from blklab.execution.blocks import Observer, Progress
+from blklab.execution.outlook import Outlook
 from blklab.execution.pipeline import compare
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
@@ -25,6 +26,9 @@ class NullRunObserver:
 
     def begun(self, record: ExperimentRecord) -> None:
         """The experiment has its name."""
+
+    def planned(self, outlook: Outlook) -> None:
+        """The size of the experiment is known."""
 
     def progressed(self, progress: Progress) -> None:
         """A run begins."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blklab.quantities.formatting import count_of
 from blklab.report.terminal import Terminal
-from blklab.report.text.comparison import Printer
+from blklab.report.text.printer import Printer
 from blklab.studies.replication.report.finding import STATEMENT_SIGNS, StudyFinding, ValueRow
 
 _STYLES = {"holds": "bold green", "fails": "bold red", "undecided": "bold yellow"}

@@ -1,0 +1,82 @@
+"""The plan of an experiment before its first run: its size, its limit, and whether the limit can suffice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from blklab.analysis.statistics.anytime import fewest_blocks
+from blklab.linux.load.fio import expected_runtime_ns
+from blklab.spec.experiment import ExperimentSpec
+
+RUN_OVERHEAD_NS = 500_000_000
+"""Time that a run takes beside its load."""
+_SET_UP = 1.25
+"""A budget also pays for preparing the disk and the files."""
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """A budget of time that ends before any answer is possible."""
+
+    budget_ns: int
+    blocks: int
+    """Blocks for which it is enough."""
+    needed: int
+    """Blocks without which nothing can be decided."""
+    enough_ns: int
+    """A budget that would do, with room for setting up."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The size and the limit of an experiment."""
+
+    schedulers: int
+    workloads: int
+    budget_ns: int | None
+    blocks: int | None
+    """Its number of blocks, or the most of them; None if only time limits it."""
+    ends_when_settled: bool
+    shortage: Shortage | None
+
+
+def outlook_of(spec: ExperimentSpec, in_blocks: Collection[str], *, in_real_time: bool) -> Outlook:
+    """The plan of an experiment.
+
+    Args:
+        spec: With its schedulers settled.
+        in_blocks: Names of the workloads that have runs in blocks; the others are switched.
+        in_real_time: Whether a run takes as long as its load.
+    """
+    limit = spec.budget_blocks if spec.stops_when_settled else spec.blocks
+    return Outlook(
+        schedulers=len(spec.schedulers),
+        workloads=len(spec.workloads),
+        budget_ns=spec.budget_ns,
+        blocks=limit,
+        ends_when_settled=spec.stops_when_settled,
+        shortage=_shortage(spec, in_blocks) if in_real_time else None,
+    )
+
+
+def _shortage(spec: ExperimentSpec, in_blocks: Collection[str]) -> Shortage | None:
+    if spec.budget_ns is None or not spec.stops_when_settled or not in_blocks:
+        return None
+    block_ns = 0
+    for workload in spec.workloads:
+        if workload.name in in_blocks:
+            run_ns = expected_runtime_ns(workload, spec.runtime_ns)
+            if run_ns is None:
+                return None
+            block_ns += len(spec.schedulers) * (run_ns + RUN_OVERHEAD_NS)
+    # Workloads that are switched have their part of the budget.
+    share = len(in_blocks) / len(spec.workloads)
+    judged = sum(1 for workload in spec.workloads if not workload.control) or len(spec.workloads)
+    questions = math.comb(len(spec.schedulers), 2) * (1 if spec.goal is not None else judged)
+    needed = fewest_blocks(questions, 1 - spec.confidence)
+    blocks = int(spec.budget_ns * share // block_ns)
+    if blocks >= needed:
+        return None
+    return Shortage(spec.budget_ns, blocks, needed, int(needed * block_ns / share * _SET_UP))

@@ -1,0 +1,67 @@
+"""Parts of the short report: slots lost to slow switches, notes, and a model's answer."""
+
+from __future__ import annotations
+
+import io
+
+from report_cases import CASES, analysed
+from switchback_cases import SWITCHBACKS
+
+from blklab.analysis.verdict import analyse
+from blklab.quantities.notes import Note, split, stored
+from blklab.records.samples import SLOW_SWITCH
+from blklab.report.documents.comparison import CompareDocument, compare_document
+from blklab.report.summary.failures import failures_of, lost_slots_sentence
+from blklab.report.terminal import Terminal
+from blklab.report.text.comparison import render
+from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec
+
+
+def _printed(document: CompareDocument, *, verbose: bool = False) -> str:
+    file = io.StringIO()
+    render(document, Terminal(file=file, width=80), verbose=verbose)
+    return file.getvalue()
+
+
+def test_slots_lost_to_slow_switches_are_counted_and_not_called_failed() -> None:
+    record = SWITCHBACKS["undecided"]()
+    lost = [
+        sample.model_copy(update={"status": "failed", "error": SLOW_SWITCH}) if number % 8 == 0 else sample
+        for number, sample in enumerate(record.samples)
+    ]
+    record = record.model_copy(update={"samples": lost})
+    document = compare_document(record, analyse(record))
+    number = len(document.failed_runs)
+    assert number > 10
+    sentence = lost_slots_sentence(document)
+    assert sentence is not None and sentence.startswith(f"{number} of ")
+    assert sentence.endswith("slots left out: switching took too long (busy machine).")
+    assert failures_of(document) == []
+    for verbose in (False, True):
+        text = _printed(document, verbose=verbose)
+        assert "failed" not in text
+        assert "left out: switching took too long" in " ".join(text.split())
+
+
+def test_undisturbed_slots_have_no_such_line() -> None:
+    assert lost_slots_sentence(compare_document(*analysed("decided"))) is None
+
+
+def test_figures_of_many_magnitudes_have_units_of_their_own() -> None:
+    spec = make_spec(["none", "bfq"], blocks=4)
+    record = make_experiment(spec, behaviours={"bfq": SchedulerBehaviour(1e-4)})
+    text = _printed(compare_document(record, analyse(record)))
+    bars = [line for line in text.splitlines() if "none" in line]
+    assert any("kIO/s" in line for line in bars)
+    assert "(more is better; 95 % intervals)" in text
+
+
+def test_notes_are_no_warnings_and_are_printed_once() -> None:
+    remarks = stored([Note("computing takes no time"), "the disk is degraded"])
+    assert split(remarks) == (["the disk is degraded"], ["computing takes no time"])
+    record = CASES["equal"]().model_copy(update={"warnings": remarks})
+    document = compare_document(record, analyse(record))
+    assert (document.warnings, document.notes) == (["the disk is degraded"], ["computing takes no time"])
+    assert "computing takes no time" not in _printed(document)
+    assert _printed(document, verbose=True).count("computing takes no time") == 1
+    assert "WARNING: the disk is degraded" in _printed(document)
