@@ -67,6 +67,19 @@ demo: $(STAMPS)/core ## A verdict on this machine's disk (as root) or on a simul
 .PHONY: test
 test: $(STAMPS)/system-test $(STAMPS)/playground lint types contract rust-test kernel python-test ## Every check that ends within minutes
 
+# Of the docs' commands only the reading of each, which needs no run.
+QUICK_TESTS := tests/analysis tests/spec tests/records tests/reanalysis tests/docs tests/cli/test_command_line.py
+
+.PHONY: quick
+quick: $(STAMPS)/core ## Lints, types, contract and unit tests: no root, no kernels, within three minutes
+	$(VENV)/bin/ruff format --check python tests benches scripts
+	$(VENV)/bin/ruff check python tests benches scripts
+	$(VENV)/bin/typos
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/mypy
+	$(PYTHON) -m pytest --quiet --numprocesses auto --dist loadfile --durations 15 \
+		-m "not root and not slow and not vm and not browser" -k "not test_it_runs" $(QUICK_TESTS)
+
 .PHONY: test-all
 test-all: $(STAMPS)/system-test $(STAMPS)/playground lint types contract rust-test kernel ## The same with the slow suites
 	VENV=$(VENV) scripts/python-tests

@@ -1,4 +1,4 @@
-"""Judges patches one after the other with `blklab judge`, and keeps the answers."""
+"""Judges patches one after the other with `blklab kernel judge`, and keeps the answers."""
 
 from __future__ import annotations
 

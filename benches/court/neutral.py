@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how often `blklab judge` finds a difference where there is none: 100 neutral patches.
+"""Measures how often `blklab kernel judge` finds a difference where there is none: 100 neutral patches.
 
     python benches/court/neutral.py --base stock --results neutral.jsonl
     python benches/court/neutral.py --base stock --together --results together.jsonl    # all as one

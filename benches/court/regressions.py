@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures which historic regressions `blklab judge` finds: the fixes in regressions.toml, each undone.
+"""Measures which historic regressions `blklab kernel judge` finds: fixes in regressions.toml, each undone.
 
     python benches/court/regressions.py --base stock --results found.jsonl
     python benches/court/regressions.py --base stock --only plug-of-16 --results found.jsonl

@@ -7,6 +7,7 @@ checks that page against this module.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 
@@ -38,6 +39,19 @@ class ExitCode(IntEnum):
 def reason_of(error: OSError) -> str:
     """The system's error message in lower case, for use in a sentence: ``no space left on device``."""
     return (error.strerror or str(error)).lower()
+
+
+def close_names(name: str, known: Sequence[str], *, most: int = 2, cutoff: float = 0.6) -> list[str]:
+    """Names that a misspelt one may stand for, the most similar first."""
+    import difflib  # noqa: PLC0415 - needed after a mistake only, and the command line starts without it
+
+    return difflib.get_close_matches(name, list(known), n=most, cutoff=cutoff)
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """The question about a misspelt name, such as ``did you mean bfq?``; empty if no name is similar."""
+    close = close_names(name, known)
+    return f"did you mean {' or '.join(close)}?" if close else ""
 
 
 class BlklabError(Exception):

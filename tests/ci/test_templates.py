@@ -100,15 +100,16 @@ def test_the_action_reports_what_is_slower_than_its_baseline(tmp_path: Path) -> 
     assert "<failure" in (tmp_path / "report folder" / "junit.xml").read_text()
 
 
+@pytest.mark.parametrize("spelling", ["kernel judge", "judge"])
 @pytest.mark.parametrize("service", ["github", "gitlab"])
-def test_a_patch_can_be_judged(tmp_path: Path, service: str) -> None:
+def test_a_patch_can_be_judged(tmp_path: Path, service: str, spelling: str) -> None:
     """The templates' options are those of the command, which then misses a kernel."""
     arguments = "--kernel no-such-kernel,another"
     if service == "github":
-        ended = run_action(tmp_path, "judge", arguments)
+        ended = run_action(tmp_path, spelling, arguments)
     else:
         job = yaml.safe_load(GITLAB.read_text())[".blklab"]
-        variables = {**job["variables"], "BLKLAB_COMMAND": "judge", "BLKLAB_ARGUMENTS": arguments}
+        variables = {**job["variables"], "BLKLAB_COMMAND": spelling, "BLKLAB_ARGUMENTS": arguments}
         ended = run_script(["sh", "-ec"], "\n".join(job["script"]), tmp_path, **variables)
     assert ended.returncode != 0
     assert "no-such-kernel" in ended.stderr, ended.stderr

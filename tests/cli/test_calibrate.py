@@ -19,17 +19,18 @@ from blklab.spec.profiles import load_profile
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a disk or the processor"),
-        (["sim:fixed", "--processor"], "a disk or the processor"),
-        (["sim:fixed"], "needs a file"),
-        (["sim:fixed", "--profile", "a.txt"], "must end in .toml"),
-        (["uml:fixed", "--profile", "a.toml"], "only models in the simulator"),
-        (["sim:fixed", "--profile", "a.toml", "--budget", "soon"], "not a duration"),
-        (["sim:fixed", "--profile", "a.toml", "--file-size", "1m"], "at least 16.0 MiB"),
-        (["sim:fixed", "--profile", "a.toml", "--until-steady"], "a model"),
-        (["sim:fixed,capacity=8m", "--profile", "a.toml"], "too little to calibrate"),
-        (["sim:fixd", "--profile", "a.toml"], "no simulated device"),
-        (["sim:fixed", "--profile", "a.toml", "--machine", "nope"], "no machine 'nope'"),
+        (["disk", "sim:fixed"], "needs a file"),
+        (["processor", "sim:fixed"], "unexpected extra argument"),
+        (["sim:fixed"], "no command 'sim:fixed'"),
+        (["disk", "sim:fixed", "-o", "a.toml", "--budget", "5"], "5s or 5m?"),
+        (["disk", "sim:fixed", "-o", "a.txt"], "must end in .toml"),
+        (["disk", "uml:fixed", "-o", "a.toml"], "only models in the simulator"),
+        (["disk", "sim:fixed", "-o", "a.toml", "--budget", "soon"], "not a duration"),
+        (["disk", "sim:fixed", "-o", "a.toml", "--file-size", "1m"], "at least 16.0 MiB"),
+        (["disk", "sim:fixed", "-o", "a.toml", "--until-steady"], "a model"),
+        (["disk", "sim:fixed,capacity=8m", "-o", "a.toml"], "too little to calibrate"),
+        (["disk", "sim:fixd", "-o", "a.toml"], "no simulated device"),
+        (["disk", "sim:fixed", "-o", "a.toml", "--machine", "nope"], "no machine 'nope'"),
     ],
 )
 def test_refusals_are_of_the_request(
@@ -49,16 +50,26 @@ def test_a_dry_run_prints_a_load_and_measures_nothing(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     profile = tmp_path / "a.toml"
-    assert run(["calibrate", "sim:fixed", "--profile", str(profile), "--dry-run"]) == ExitCode.OK
+    assert run(["calibrate", "disk", "sim:fixed", "-o", str(profile), "--dry-run"]) == ExitCode.OK
     assert "blklab run sim:fixed randread-4k-qd8" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("spelling", [["--profile", "a.toml"], ["--profile=a.toml"]])
+def test_the_spelling_of_one_command_for_both_still_works(
+    spelling: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["calibrate", "sim:fixed", *spelling, "--dry-run"]) == ExitCode.OK
+    captured = capsys.readouterr()
+    assert "blklab run sim:fixed randread-4k-qd8" in captured.out
+    assert "`blklab calibrate disk TARGET -o FILE`" in captured.err
 
 
 @pytest.mark.slow
 def test_a_model_is_calibrated(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     profile, document = tmp_path / "a.toml", tmp_path / "a.json"
     disk = "sim:virtual,queue_depth=1,parallel=1,read_spread=100,write_spread=100"
-    arguments = ["calibrate", disk, "--budget", "1ms", "--profile", str(profile), "--json", str(document)]
+    arguments = ["calibrate", "disk", disk, "--budget", "1ms", "-o", str(profile), "--json", str(document)]
     assert run(arguments) == ExitCode.OK
     captured = capsys.readouterr()
     assert f"use it: blklab compare sim:{profile}" in captured.out.replace("\n", "")
@@ -78,7 +89,7 @@ def test_a_profile_without_a_folder_is_refused_before_anything_is_measured(
         folder.symlink_to(tmp_path / "none-such" / "deep")
     elif there == "a file":
         folder.touch()
-    arguments = ["calibrate", "sim:fixed", "--budget", "1ms", "--profile", str(folder / "a.toml")]
+    arguments = ["calibrate", "disk", "sim:fixed", "--budget", "1ms", "-o", str(folder / "a.toml")]
     assert run(arguments) == ExitCode.USAGE
     assert f"there is no directory {folder}" in capsys.readouterr().err
     assert not (tmp_path / "none-such").exists()
@@ -89,5 +100,6 @@ def test_a_folder_for_cost_tables_that_cannot_be_made(
 ) -> None:
     (tmp_path / "blklab").symlink_to(tmp_path / "none-such")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert run(["calibrate", "--processor"]) == ExitCode.REQUIREMENT
-    assert f"{tmp_path / 'blklab'}: cannot be created" in capsys.readouterr().err
+    for spelling in ("processor", "--processor"):
+        assert run(["calibrate", spelling]) == ExitCode.REQUIREMENT
+        assert f"{tmp_path / 'blklab'}: cannot be created" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from blklab.testing.experiments import make_experiment
 
 CASES = [
     ("blklab comp", {"compare", "completion"}),
-    ("blklab kernel b", {"build"}),
+    ("blklab kernel b", {"build", "bisect"}),
     ("blklab compare --prec", {"--precondition"}),
     ("blklab compare sim:hdd", {"sim:hdd", "sim:hdd-7200"}),
     ("blklab compare -s none,bf", {"none,bfq"}),
@@ -32,6 +32,9 @@ CASES = [
     ("blklab run sim:fixed cached", {"cached-read"}),
     ("blklab run --seed 3 sim:fixed cached", {"cached-read"}),
     ("blklab run sim:fixed --scheduler kyb", {"kyber", "kyber-4.12"}),
+    ("blklab run sim:fixed -s kyb", {"kyber", "kyber-4.12"}),
+    ("blklab calibrate d", {"disk"}),
+    ("blklab kernel judge --kernel stock,pat", {"stock,patched"}),
     ("blklab study run ioni", {"ionice"}),
     ("blklab study run ionice --on s", {"sim"}),
     ("blklab kernel build --patch ky", {"kyber-busy-wait"}),

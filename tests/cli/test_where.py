@@ -53,9 +53,27 @@ def test_waits_and_holders_in_all_forms(
     assert 'data-chart="heat-map"' in html
 
 
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_the_text_fits_the_terminal(
+    width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", str(width))
+    long_name = BLKPARSE.replace("[<b>reader]", f"[{'r' * 90}]")
+    (tmp_path / "sda.txt").write_text(long_name)
+    assert run(["where", "sda.txt"]) == ExitCode.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert any(line.startswith("no room for: ") for line in lines) == (width < 200)
+    assert any(line.startswith("TASK") for line in lines)
+
+
 def test_the_text_names_who_held_the_device(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["where", str(trace)]) == ExitCode.OK
-    printed = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith(
+        "A scheduler matters here: 52% of all waiting was in the queue, where a scheduler"
+    )
     assert "<b>reader[800]: waiting in the queue 1.10 ms, held by writer[700] 82%" in printed
     assert "nobody (the device was idle) 18%" in printed
 

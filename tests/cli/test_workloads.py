@@ -8,6 +8,8 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
+from blklab.spec.purposes import PURPOSES, purposes_of
+from blklab.spec.workloads import load_workload, shipped_commands, shipped_workloads
 from command_runs import json_of
 
 MODELLED = (
@@ -56,3 +58,32 @@ def test_the_text_shows_an_option_of_all_sections_once(
     (shared,) = [line for line in lines if "directory=/elsewhere" in line]
     assert shared.split()[:3] == ["2", "2", "sections"]
     assert lines[-1] == "runs on hosts, in the simulator and in guests"
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_each_purpose_has_shipped_workloads(purpose: str, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = json_of(capsys, "workloads", "--for", purpose)["workloads"]
+    assert 3 <= len(entries) <= 8
+    assert all(purpose in entry["for"] for entry in entries)
+    assert run(["workloads", "--for", purpose]) == 0
+    shown = capsys.readouterr().out
+    command = next(line for line in shown.splitlines() if line.startswith("next: blklab compare"))
+    jobs = [entry["name"] for entry in entries if entry["command"] is None]
+    assert command.split()[4:] == [word for name in jobs for word in ("-w", name)]
+
+
+def test_a_database_has_its_log_and_its_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    names = {entry["name"] for entry in json_of(capsys, "workloads", "--for", "database")["workloads"]}
+    assert {"write-ahead-log", "random-read-4k-qd32", "pgbench"} <= names
+
+
+def test_every_purpose_in_a_workload_is_known() -> None:
+    for name in (*shipped_workloads(), *shipped_commands()):
+        assert set(purposes_of(load_workload(name).text)) <= PURPOSES.keys(), name
+
+
+def test_an_unknown_purpose_is_answered_with_a_close_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["workloads", "--for", "data-base"]) == ExitCode.USAGE
+    assert "did you mean database?" in capsys.readouterr().err
+    assert run(["workloads", "--for", "database", "pgbench"]) == ExitCode.USAGE
+    assert "leave the names out" in capsys.readouterr().err

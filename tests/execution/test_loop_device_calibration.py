@@ -147,7 +147,7 @@ def test_a_simulated_loop_device_is_calibrated_as_one(tmp_path: Path) -> None:
     calibration = calibration_of("sim:loop,capacity=256m", file, 1)
     assert calibration.kind == "loop"
     assert calibration.errors()[1] < 0.01
-    assert "`blklab calibrate --processor`" in calibration.remarks[-1]
+    assert "`blklab calibrate processor`" in calibration.remarks[-1]
     file.write_text(profile_text(calibration, name="memory"))
     profile = load_profile(str(file))
     assert profile.kind == "loop"

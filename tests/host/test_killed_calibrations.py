@@ -21,9 +21,9 @@ pytestmark = pytest.mark.root
 
 
 def started(target: str, profile: Path) -> subprocess.Popen[str]:
-    arguments = ["calibrate", target, "--budget", "1s", "--file-size", "16m", "--machine", "ordinary"]
+    arguments = ["calibrate", "disk", target, "--budget", "1s", "--file-size", "16m", "--machine", "ordinary"]
     return subprocess.Popen(
-        [sys.executable, "-m", "blklab", *arguments, "--profile", str(profile)],
+        [sys.executable, "-m", "blklab", *arguments, "-o", str(profile)],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import blklab
-from blklab.errors import SchedulerCodeError, SchedulerUnavailableError, UsageError
+from blklab.errors import SchedulerCodeError, UnknownNameError, UsageError
 from blklab.simulator import schedulers
 from blklab.simulator.schedulers import Queue, Request
 
@@ -189,5 +189,5 @@ def test_names_that_cannot_be() -> None:
     schedulers.register("mine", Fifo)
     assert schedulers.registered() == ["mine"]
     schedulers.unregister("mine")
-    with pytest.raises(SchedulerUnavailableError, match="not simulated"):
+    with pytest.raises(UnknownNameError, match="not simulated"):
         blklab.simulate("hdd-7200", _DEEP, scheduler="mine")

@@ -15,7 +15,6 @@ import pytest
 import blklab
 from blklab.errors import (
     ProfileError,
-    SchedulerUnavailableError,
     SimulationError,
     TunableError,
     UnknownNameError,
@@ -66,7 +65,7 @@ def test_mistakes_are_typed_errors() -> None:
         blklab.simulate("sim:", READER)
     with pytest.raises(ProfileError, match="latency"):
         blklab.simulate("fixed,latency=-1", READER)
-    with pytest.raises(SchedulerUnavailableError, match="cfk"):
+    with pytest.raises(UnknownNameError, match="cfk"):
         blklab.simulate("fixed", READER, scheduler="cfk")
     with pytest.raises(TunableError, match="fifo_batch"):
         blklab.simulate("fixed", READER, scheduler="mq-deadline", tunables={"fifo_batch": "many"})

@@ -122,7 +122,7 @@ def test_this_machine_must_be_measured_first(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     with pytest.raises(UnknownNameError) as error:
         load_machine("this")
-    assert "blklab calibrate --processor" in str(error.value.hint)
+    assert "blklab calibrate processor" in str(error.value.hint)
     calibrated_machine().parent.mkdir(parents=True)
     calibrated_machine().write_text(TABLE)
     assert load_machine("this").cpus == 3

@@ -1,4 +1,4 @@
-"""`blklab judge` on real kernels: the stock one against itself and against a patch that makes kyber wait."""
+"""`blklab kernel judge` on real kernels: the stock one against itself and against one whose kyber waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blklab.execution.judgement import judge, loads, questions
 from blklab.guests.kernels.store import find
 
 PATCHED = "kyber-busy-wait"
-JUDGE = ["judge", "--disk", "ssd-sata", "-q"]
+JUDGE = ["kernel", "judge", "--disk", "ssd-sata", "-q"]
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def test_conditions_of_a_load_reach_the_guest(
     monkeypatch.setattr(questions, "LOADS", loads.LOADS)
     monkeypatch.setattr(judge, "SCHEDULERS", ("bfq",))
     monkeypatch.setattr(judge, "_same_bytes", lambda *_: False)
-    asked = ["judge", "-q", "--disk", "hdd-7200", "--load", "groups", "--load", "levels"]
+    asked = ["kernel", "judge", "-q", "--disk", "hdd-7200", "--load", "groups", "--load", "levels"]
     assert run([*asked, "--kernel", "stock,stock"]) == ExitCode.OK
     assert "4 questions, 4 the same to the bit." in capsys.readouterr().out
 

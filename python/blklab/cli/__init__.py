@@ -1,10 +1,11 @@
-"""The command line: one file a subcommand. A new one is a file beside this one and a line in `_COMMANDS`."""
+"""The command line: one file a subcommand. A new one is a file beside this one and a line in `_GROUPS`."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 
 import click
@@ -12,40 +13,63 @@ import click
 import blklab
 from blklab.cli import output
 from blklab.cli.address_space import require_address_space
+from blklab.cli.commands import CommandGroup, MovedCommand, moved, option_mistake
 from blklab.cli.system_errors import explained, is_full
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, RequirementError
 from blklab.linux.journal.unrestored import errors_beside_results
 from blklab.linux.processes.signals import signals_as_exceptions
 
-_COMMANDS = {
-    "compare": "Find out which scheduler is best, and how sure that is.",
-    "tune": "Find settings that beat the default, on a model, and confirm them.",
-    "run": "Run one workload under one scheduler, once, and show what it did.",
-    "explain": "Draw one simulated run: positions, turns, depths, latencies.",
-    "playground": "Write a page in which simulated disks can be watched and changed.",
-    "record": "Record what reaches the disks beneath a path.",
-    "where": "Show where recorded I/O waits, and who held the device meanwhile.",
-    "convert": "Convert a recording to Parquet or NumPy.",
-    "top": "Show which tasks do I/O, in which class and at which level.",
-    "targets": "List the disks of this machine and the modelled devices.",
-    "workloads": "List the shipped workloads, or check and describe your own.",
-    "calibrate": "Measure on this machine what models need to know of it.",
-    "iocost": "Determine io.cost's parameters for a disk.",
-    "kernel": "Build, list and remove guest kernels for uml: targets.",
-    "judge": "Judge a change to the kernel: faster, slower, the same, for whom.",
-    "bisect": "Find the commit that made the kernel slower.",
-    "fidelity": "Show how far the simulator and a real kernel differ.",
-    "runs": "List stored runs, or compare two of them.",
-    "fleet": "Find out which scheduler is best for a class of drives, from many runs.",
-    "report": "Show a stored run: verdict, figures, warnings.",
-    "analyse": "Analyse the results of other benchmark tools.",
-    "study": "Run published experiments again and compare the figures.",
-    "apply": "Set a disk's scheduler, now and at every boot.",
-    "restore": "Restore the settings that a killed run left changed.",
-    "doctor": "Check what this machine can do, and say how to get the rest.",
-    "completion": "Print the completion script for bash, zsh or fish.",
+_GROUPS = {
+    "Ask": {
+        "compare": "Find out which scheduler is best, and how sure that is.",
+        "run": "Run one workload under one scheduler, once, and show what it did.",
+        "tune": "Find settings that beat the default, on a model, and confirm them.",
+        "apply": "Set a disk's scheduler, now and at every boot.",
+    },
+    "Look": {
+        "targets": "List the disks of this machine and the modelled devices.",
+        "workloads": "List the shipped workloads, or check and describe your own.",
+        "top": "Show which tasks do I/O, in which class and at which level.",
+        "record": "Record what reaches the disks beneath a path.",
+        "where": "Show where recorded I/O waits, and who held the device meanwhile.",
+        "convert": "Convert a recording to Parquet or NumPy.",
+        "explain": "Draw one simulated run: positions, turns, depths, latencies.",
+        "playground": "Write a page in which simulated disks can be watched and changed.",
+    },
+    "Models": {
+        "calibrate": "Measure a disk or this processor for the models.",
+        "iocost": "Determine io.cost's parameters for a disk.",
+        "study": "Run published experiments again and compare the figures.",
+        "fidelity": "Show how far the simulator and a real kernel differ.",
+    },
+    "Kernels": {
+        "kernel": "Build guest kernels, judge a patch, find the commit that made one slower.",
+    },
+    "Results": {
+        "runs": "List stored runs, or compare two of them.",
+        "report": "Show a stored run: verdict, figures, warnings.",
+        "fleet": "Find out which scheduler is best for a class of drives, from many runs.",
+        "analyse": "Analyse the results of other benchmark tools.",
+    },
+    "This program": {
+        "doctor": "Check what this machine can do, and say how to get the rest.",
+        "restore": "Restore the settings that a killed run left changed.",
+        "completion": "Print the completion script for bash, zsh or fish.",
+        "help": "Show the help of a command.",
+    },
 }
 """Commands in the order of the help; the command ``x`` is `blklab.cli.x.command`."""
+_COMMANDS = {name: text for commands in _GROUPS.values() for name, text in commands.items()}
+_MOVED = {
+    "judge": MovedCommand("judge", "kernel judge"),
+    "bisect": MovedCommand("bisect", "kernel bisect"),
+}
+"""Old spellings, which still work."""
+_EXAMPLES = (
+    ("which scheduler for the disk beneath this directory, as root", "blklab compare"),
+    ("the same question of a modelled disk, without root", "blklab compare sim:hdd-7200 -w many-readers"),
+    ("what can this machine do?", "blklab doctor"),
+)
 
 DEBUG_VARIABLE = "BLKLAB_DEBUG"
 
@@ -68,7 +92,7 @@ _EPILOG = "Exit codes: " + " · ".join(
 )
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(CommandGroup):
     """Imports a command's module only when that command is asked for, so that ``--help`` is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -77,17 +101,20 @@ class _LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in _COMMANDS and cmd_name not in _MOVED:
             return None
         require_address_space(cmd_name)
+        if cmd_name in _MOVED:
+            return moved(_MOVED[cmd_name], cmd_name)
         command: click.Command = import_module(f"blklab.cli.{cmd_name}").command
+        # Python binds the module of the command `run` in this package, where it would hide the function.
+        globals().update(run=_FUNCTION)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the commands as click does, which would import them all for the first lines of their help."""
+    def headed_commands(self, ctx: click.Context) -> Mapping[str, Mapping[str, str]]:
+        """The table above, without importing every command for the first line of its help."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        return _GROUPS
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
@@ -97,8 +124,11 @@ def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) ->
         ctx.exit()
 
 
-@click.command(cls=_LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=_LazyGroup, epilog=_EPILOG, examples=_EXAMPLES, context_settings={"help_option_names": ["--help"]}
+)
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     is_eager=True,
@@ -129,6 +159,9 @@ def run(arguments: list[str] | None = None) -> int:
     for error in unrestored:
         code = _report(error)
     return code
+
+
+_FUNCTION = run
 
 
 def _run(arguments: list[str] | None) -> int:
@@ -172,6 +205,12 @@ def _report(error: BlklabError | InterruptedRunError | click.ClickException) -> 
             return error.exit_code
         case click.exceptions.NoArgsIsHelpError():
             error.show()
+        case click.NoSuchOption():
+            hint = f"`{error.ctx.command_path} --help` lists the options" if error.ctx else None
+            output.print_error(option_mistake(error), hint)
+        case click.UsageError() if isinstance(error.ctx and error.ctx.command, click.Group):
+            hint = f"`{error.ctx.command_path} --help` lists the commands" if error.ctx else None
+            output.print_error(error.format_message(), hint)
         case click.UsageError():
             hint = f"`{error.ctx.command_path} --help` lists the options" if error.ctx else None
             output.print_error(error.format_message(), hint)

@@ -17,7 +17,7 @@ _OF_CALCULATIONS = 512 * _MIB
 _OF_A_PROCESSOR = 96 * _MIB
 _MOST_PROCESSORS = 64
 """OpenBLAS starts no more threads."""
-_WITHOUT_CALCULATIONS = {"completion", "doctor", "record", "restore", "targets", "workloads"}
+_WITHOUT_CALCULATIONS = {"completion", "doctor", "help", "record", "restore", "targets", "workloads"}
 
 
 def require_address_space(command: str) -> None:

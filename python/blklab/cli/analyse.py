@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from blklab.cli.numbers import RealRange
-from blklab.cli.options import json_option
+from blklab.cli.commands import described_command
+from blklab.cli.options import inference_options, json_option
 from blklab.cli.output import console_out, print_error, write_text
 from blklab.errors import DesignError, ExitCode, UsageError
 from blklab.reanalysis.analysis import AnalysisRequest, analyse_files
@@ -20,7 +20,18 @@ from blklab.reanalysis.report.text import render_analysis
 _EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" for reader in READERS.values())
 
 
-@click.command(name="analyse", epilog=_EPILOG)
+@described_command(
+    name="analyse",
+    epilog=_EPILOG,
+    examples=(
+        ("two files of results", "blklab analyse none.txt bfq.txt"),
+        ("under labels of your own", "blklab analyse a.json b.json --label a.json=none --label b.json=bfq"),
+        (
+            "a table, with a page",
+            "blklab analyse results.csv --factor scheduler --by workload --value iops --html results.html",
+        ),
+    ),
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...")
 @click.option("--reader", metavar="NAME", help="Read the files as this format instead of detecting it.")
 @click.option("--factor", metavar="NAME", help="Factor that was compared; `none` if there is none.")
@@ -79,20 +90,7 @@ _EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" fo
     help="Scale of comparisons. Default: ratio within blocks, otherwise difference.",
 )
 @click.option("--share", is_flag=True, help="Compare shares of each block's sum.")
-@click.option(
-    "--confidence",
-    type=RealRange(0.5, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Confidence of the intervals, and that no pair is called different by chance.",
-)
-@click.option(
-    "--margin",
-    type=RealRange(0, 1, max_open=True),
-    default=0.02,
-    show_default=True,
-    help="Relative differences up to this count as equal.",
-)
+@inference_options("groups")
 @click.option("--html", "html_file", metavar="FILE", help="Write an HTML report to FILE.")
 @json_option
 def command(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from blklab.cli.commands import described_command
 from blklab.cli.options import json_option, store_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import RefusedError, UsageError
@@ -119,7 +120,14 @@ def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool)
         )
 
 
-@click.command(name="apply")
+@described_command(
+    name="apply",
+    examples=(
+        ("the verdict of the newest run, as root", "blklab apply latest"),
+        ("what that would write", "blklab apply latest --dry-run"),
+        ("undo it", "blklab apply --undo"),
+    ),
+)
 @click.argument("what", required=False, metavar="[RUN|fleet|SCHEDULER[:TUNABLE=VALUE…]]")
 @click.option(
     "--device",

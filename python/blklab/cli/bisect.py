@@ -1,4 +1,4 @@
-"""`blklab bisect`: which commit made the kernel slower?"""
+"""`blklab kernel bisect`: which commit made the kernel slower?"""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from blklab.cli.build_progress import BuildDisplay
+from blklab.cli.commands import described_command
 from blklab.cli.judge import scope_options
 from blklab.cli.judgement_progress import JudgementDisplay
-from blklab.cli.options import json_option
+from blklab.cli.options import json_option, quiet_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, KernelBuildError, KernelLacksError, KernelSourceError, RunFailedError
 from blklab.execution.judgement.bisection import Found, Step, bisect
@@ -23,18 +24,25 @@ BASE, STEP = "bisect-good", "bisect-step"
 SCHEMA = "blklab.bisect/1"
 
 
-@click.command(name="bisect")
+@described_command(
+    name="bisect",
+    examples=(
+        ("between two releases", "blklab kernel bisect --good v6.11 --bad v6.12 --repo ~/linux"),
+        ("one scheduler's questions only", "blklab kernel bisect --good v6.11 --bad v6.12 -s bfq"),
+        ("with the result as JSON", "blklab kernel bisect --good v6.11 --bad HEAD --json bisect.json"),
+    ),
+)
 @click.option("--good", metavar="COMMIT", required=True, help="A commit that is fast.")
 @click.option("--bad", metavar="COMMIT", required=True, help="A later one that is slower.")
 @click.option("--repo", metavar="PATH", default=".", show_default=True, help="The kernel's git repository.")
 @scope_options
 @json_option
-@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@quiet_option
 def command(*, good: str, bad: str, repo: str, scope: Scope, json_file: str | None, quiet: bool) -> int:
     """Find the commit that made the kernel slower.
 
     git chooses the commits, in a worktree of its own; each is built from the objects of the one before and
-    judged against the good one, as `blklab judge` does. Commits that cannot be built are left out.
+    judged against the good one, as `blklab kernel judge` does. Commits that cannot be built are left out.
     """
     require_writable(json_file)
 

@@ -1,4 +1,4 @@
-"""`blklab calibrate TARGET`: measure a disk and write a device profile."""
+"""`blklab calibrate disk`: measure a disk and write a device profile."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 from rich.table import Table
 
+from blklab.cli.commands import described_command
+from blklab.cli.options import (
+    dry_run_option,
+    file_size_option,
+    json_option,
+    output_option,
+    quiet_option,
+    seed_option,
+)
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress_line import ProgressLine
 from blklab.errors import InterruptedRunError, UsageError
@@ -18,7 +28,7 @@ from blklab.execution.calibration.disk.lengths import PROBE_RUNTIME_US
 from blklab.execution.calibration.disk.loads import REFERENCE, Load
 from blklab.execution.calibration.disk.profile_file import profile_text, shown_interval, shown_value
 from blklab.execution.calibration.disk.saved import Design, SavedMeasurements, saved_measurements
-from blklab.quantities.units import format_duration
+from blklab.quantities.units import format_duration, parse_budget_ns, parse_size_bytes
 from blklab.report.terminal import Terminal
 from blklab.spec.machines import DEFAULT_MACHINE, THIS, Machine, calibrated_machine, load_machine
 from blklab.spec.targets import parse_target
@@ -58,6 +68,79 @@ class _Display(ProgressLine):
         self.show(f"run {done + 1}: {load.name}", left)
         self.move(done, planned)
         self.log_now_and_then(f"run {done + 1} of at most {planned}, {load.name}, {left}")
+
+
+@described_command(
+    name="disk",
+    examples=(
+        ("the disk beneath a directory, as root", "blklab calibrate disk /srv -o my-disk.toml"),
+        ("a block device, which is only read", "blklab calibrate disk /dev/sdb -o sdb.toml --budget 20m"),
+        ("a model, to see how well it is found", "blklab calibrate disk sim:ssd-sata -o found.toml"),
+    ),
+)
+@click.argument("target", metavar="TARGET")
+@output_option("Write the disk's profile to FILE (.toml).")
+@click.option(
+    "--budget",
+    metavar="TIME",
+    default="10m",
+    show_default=True,
+    help="Time for measuring the disk; two rounds of all loads are made in any case.",
+)
+@file_size_option
+@click.option(
+    "--machine",
+    metavar="NAME|FILE",
+    help="Cost table with which the profile will be used. Default: this if it was measured, else ordinary.",
+)
+@click.option("--fresh", is_flag=True, help="Drop what an interrupted calibration has measured.")
+@click.option(
+    "--until-steady",
+    is_flag=True,
+    help="Write to the disk's test file first until its speed is steady by SNIA's rule; minutes more.",
+)
+@seed_option
+@json_option
+@dry_run_option("Print the commands of a load, and change nothing.")
+@quiet_option
+def command(
+    *,
+    target: str,
+    output: str | None,
+    budget: str,
+    file_size: str | None,
+    machine: str | None,
+    fresh: bool,
+    until_steady: bool,
+    seed: int,
+    json_file: str | None,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    """Measure a disk and write a device profile of it, for sim:FILE and uml:FILE.
+
+    On a disk (a directory on it, loop:SIZE, a block device, which is only read, or a model) it measures short
+    loads in random order and fits a profile to them. Each figure has an interval. Some of the loads are not
+    fitted; the error on these is printed and written into the profile. An interrupted calibration continues
+    when it is called again.
+    """
+    if output is None:
+        raise UsageError("the profile needs a file", hint="-o my-disk.toml")
+    calibrate_disk(
+        DiskRequest(
+            target=target,
+            profile=output,
+            budget_ns=parse_budget_ns(budget),
+            file_bytes=None if file_size is None else parse_size_bytes(file_size),
+            machine=machine,
+            seed=seed,
+            fresh=fresh,
+            until_steady=until_steady,
+            dry_run=dry_run,
+            quiet=quiet,
+            json_file=json_file,
+        )
+    )
 
 
 def calibrate_disk(request: DiskRequest) -> None:

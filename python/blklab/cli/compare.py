@@ -13,15 +13,16 @@ import click
 from blklab.analysis.between_runs import RunsComparison, compare_runs
 from blklab.analysis.verdict import analyse
 from blklab.backends import Workers
+from blklab.cli.commands import described_command
 from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.monitoring_files import write_monitoring
 from blklab.cli.options import (
-    TopicCommand,
     cluster_option,
     experiment_options,
     json_option,
     junit_option,
     openmetrics_option,
+    quiet_option,
     store_option,
 )
 from blklab.cli.output import console_out, print_note, require_writable, write_own_text, write_text
@@ -39,12 +40,30 @@ from blklab.report.html.comparison import render_html
 from blklab.report.summary.model_answer import asks_model, contradicts
 from blklab.report.text.between_runs import render_change
 from blklab.report.text.comparison import render
+from blklab.report.text.short_verdict import short_verdict
 from blklab.spec.budget import NO_LIMITS
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_limits
 
 
-@click.command(name="compare", cls=TopicCommand)
+@described_command(
+    name="compare",
+    examples=(
+        ("the disk beneath this directory, as root, in at most ten minutes", "blklab compare --budget 10m"),
+        (
+            "a database's log and its small reads; 5 % more or less do not matter",
+            "blklab compare /var/lib/postgresql -w write-ahead-log -w random-read-4k-qd32 --good-enough 5%",
+        ),
+        (
+            "two schedulers on a modelled hard disk, without root",
+            "blklab compare sim:hdd-7200 -s bfq,mq-deadline -w many-readers",
+        ),
+        (
+            "two guest kernels, in virtual time",
+            "blklab compare uml:nvme-tlc --kernel stock,mine -s mq-deadline -w mixed-70-30",
+        ),
+    ),
+)
 @experiment_options("compare")
 @click.option(
     "--spec", "spec_file", type=click.Path(path_type=Path), help="Experiment description (TOML); flags win."
@@ -72,7 +91,7 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_lim
 )
 @store_option
 @click.option("-v", "--verbose", is_flag=True, help="Print all figures, not only the answer.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 def command(
     *,
     given: SpecValues,
@@ -130,6 +149,7 @@ def command(
                 raise
             document = compare_document(record, analyse(record))
             documents.append(document)
+            store.note_verdict(record.run_id, short_verdict(document))
             change = None if against is None else _change(against, record)
             if len(documents) == len(specs):
                 # Before the report is printed: its reader may go away (`| head`), which ends the command.

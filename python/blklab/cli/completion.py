@@ -6,12 +6,20 @@ from importlib import import_module
 
 import click
 
+from blklab.cli.commands import described_command
 from blklab.cli.output import print_document
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(name="completion")
+@described_command(
+    name="completion",
+    examples=(
+        ("for this shell, bash", 'eval "$(blklab completion bash)"'),
+        ("zsh, in ~/.zshrc after compinit", 'eval "$(blklab completion zsh)"'),
+        ("fish, in config.fish", "blklab completion fish | source"),
+    ),
+)
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 @click.option("--names", type=click.Choice(["runs", "kernels"]), hidden=True)
 def command(*, shell: str | None, names: str | None) -> None:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import click
 
+from blklab.cli.commands import described_command
 from blklab.cli.output import console_out
 from blklab.recordings.export import export
 
 
-@click.command(name="convert")
+@described_command(
+    name="convert",
+    examples=(
+        ("for pandas, Polars and DuckDB", "blklab convert build.blkrecord build.parquet"),
+        ("for NumPy", "blklab convert build.blkrecord build.npz"),
+        ("another program's trace", "blklab convert trace.csv trace.parquet"),
+    ),
+)
 @click.argument("record", metavar="RECORD")
 @click.argument("output", metavar="FILE.parquet|FILE.npz")
 @click.option("--format", "format_name", metavar="NAME", help="Format of RECORD. Default: recognised.")

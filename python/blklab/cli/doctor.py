@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-import click
 from rich.console import Group
 from rich.table import Table
 
 from blklab.backends.uml_requirements import guest_findings
+from blklab.cli.commands import described_command
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import ExitCode
@@ -21,7 +21,14 @@ SCHEMA = "blklab.doctor/1"
 _STYLES = {"ok": "green", "lacking": "yellow", "missing": "red"}
 
 
-@click.command(name="doctor")
+@described_command(
+    name="doctor",
+    examples=(
+        ("what works here, and what is missing", "blklab doctor"),
+        ("as JSON, for programs", "blklab doctor --json -"),
+        ("into a file", "blklab doctor --json doctor.json"),
+    ),
+)
 @json_option
 def command(*, json_file: str | None) -> int:
     """Check what this machine can do, and say how to get the rest.

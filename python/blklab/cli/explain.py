@@ -6,7 +6,9 @@ import shlex
 
 import click
 
-from blklab.cli.options import TopicCommand, experiment_options, json_option
+from blklab.cli.browser import open_page
+from blklab.cli.commands import described_command
+from blklab.cli.options import experiment_options, json_option, open_option, scheduler_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.errors import UsageError
 from blklab.quantities.units import format_duration, parse_duration_ns
@@ -28,13 +30,26 @@ from blklab.spec.targets import ModelTarget, parse_target
 _PAGE = "explain.html"
 
 
-@click.command(name="explain", cls=TopicCommand)
+@described_command(
+    name="explain",
+    examples=(
+        (
+            "how a scheduler treats a reader beside writers",
+            "blklab explain sim:hdd-7200 reader-beside-writers --scheduler bfq",
+        ),
+        (
+            "a look at one tenth of a second",
+            "blklab explain sim:hdd-7200 many-readers --window 1.2s-1.3s --html window.html",
+        ),
+        ("a timeline that `blklab run --timeline` wrote", "blklab explain --from run.timeline"),
+    ),
+)
 @click.argument("target", required=False)
 @click.argument("workload", metavar="NAME|FILE.fio", required=False)
 @click.option(
     "--from", "from_file", metavar="FILE", help="Draw a timeline that `blklab run --timeline` wrote."
 )
-@click.option("--scheduler", metavar="NAME", help="Scheduler. Default: the one that the kernel would choose.")
+@scheduler_option("the one that the kernel would choose")
 @click.option(
     "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Tunable of the scheduler. Repeatable."
 )
@@ -45,6 +60,7 @@ _PAGE = "explain.html"
     help="Part to show in detail, such as 1.2s-1.3s. Default: around the slowest request.",
 )
 @click.option("--html", "html_file", metavar="FILE", help="Write the page to FILE. Default: explain.html.")
+@open_option
 @json_option
 def command(
     *,
@@ -56,6 +72,7 @@ def command(
     given: SpecValues,
     window: str | None,
     html_file: str | None,
+    opens: bool,
     json_file: str | None,
 ) -> None:
     """Draw one run of WORKLOAD on the simulated TARGET: positions, who held the device, depths, latencies.
@@ -108,6 +125,8 @@ def command(
     write_text(destination, render_explanation_page(traced, holding, document, near))
     if destination != "-" and json_file != "-":
         console_out().print(f"page: {shlex.quote(destination)}", soft_wrap=True)
+    if opens and destination != "-":
+        open_page(destination)
 
 
 def _simulate(request: SimulationRequest) -> Timeline:

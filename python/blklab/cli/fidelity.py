@@ -14,8 +14,9 @@ from rich.table import Table
 
 import blklab
 from blklab.backends import Workers
+from blklab.cli.commands import described_command
 from blklab.cli.host_fidelity import compare_with_host, print_host_fidelity
-from blklab.cli.options import cluster_option, json_option, repetitions_option
+from blklab.cli.options import cluster_option, json_option, quiet_option, repetitions_option
 from blklab.cli.output import console_err, console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
 from blklab.execution.calibration.loads import MATRIX
@@ -50,7 +51,17 @@ _MOST_MOVED = 8
 _LOG_INTERVAL_S = 10
 
 
-@click.command(name="fidelity")
+@described_command(
+    name="fidelity",
+    examples=(
+        ("every cell, on the guest kernel stock", "blklab fidelity"),
+        ("the names of the cells", "blklab fidelity --list"),
+        (
+            "some cells, and what changed since an earlier result",
+            "blklab fidelity --cells 'bfq*' --against before.json",
+        ),
+    ),
+)
 @click.option(
     "--cells",
     "patterns",
@@ -97,7 +108,7 @@ _LOG_INTERVAL_S = 10
 @click.option("--against", metavar="FILE", help="Show changes since this earlier --json result.")
 @click.option("--page", metavar="FILE", help="Fill the tables of this page (docs/appendix/fidelity.md).")
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 def command(
     *,
     patterns: tuple[str, ...],

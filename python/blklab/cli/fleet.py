@@ -12,6 +12,7 @@ from rich.table import Table
 
 from blklab.analysis.drives import Drive, drive_of
 from blklab.analysis.fleet import FleetAnalysis, analyse_fleet
+from blklab.cli.commands import described_command
 from blklab.cli.options import inference_options, json_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.errors import RefusedError, UnknownNameError, UsageError
@@ -35,8 +36,11 @@ def fleet_verdict(
     confidence: float = DEFAULT_CONFIDENCE,
     margin: float = DEFAULT_MARGIN,
     goal: Goal | None = None,
+    with_studies: bool = False,
 ) -> FleetAnalysis:
     """The verdict for a class of drives from all stored experiments on them.
+
+    Experiments that are parts of studies count only if `with_studies` is set.
 
     Raises:
         UnknownNameError: if no stored experiment tested such a drive, or the goal names an unknown metric.
@@ -46,7 +50,8 @@ def fleet_verdict(
         wanted = [
             one.run_id
             for one in store.list_targets()
-            if any(
+            if (with_studies or not one.study)
+            and any(
                 drive_class.includes(name=disk.name, model=disk.model, rotational=disk.rotational)
                 for disk in one.target.disks
             )
@@ -85,7 +90,17 @@ def recommended(found: FleetAnalysis, drive_class: DriveClass, *, force: bool) -
     return choice
 
 
-@click.command(name="fleet")
+@described_command(
+    name="fleet",
+    examples=(
+        ("the models that were tested", "blklab fleet"),
+        ("one verdict for a model", "blklab fleet --model 'Samsung SSD 9*'"),
+        (
+            "a udev rule for all drives that rotate, with its evidence",
+            "blklab fleet --rotational --udev-rule 60-io-scheduler.rules",
+        ),
+    ),
+)
 @click.option("--model", metavar="PATTERN", help="Drives of this model; * and ? stand for any characters.")
 @click.option("--kind", type=click.Choice(list(KINDS)), help="Drives of this kind; scsi has SATA and USB.")
 @click.option("--rotational/--no-rotational", default=None, help="Only drives that rotate, or do not.")
@@ -102,6 +117,7 @@ def recommended(found: FleetAnalysis, drive_class: DriveClass, *, force: bool) -
 @click.option(
     "--tuned-profile", "profile_file", metavar="FILE", help="Write a tuned profile likewise (tuned.conf)."
 )
+@click.option("--all", "with_studies", is_flag=True, help="Take the runs that are parts of studies too.")
 @click.option("--force", is_flag=True, help="Write them although the verdict is undecided or withheld.")
 @json_option
 @store_option
@@ -115,6 +131,7 @@ def command(
     margin: float,
     rule_file: str | None,
     profile_file: str | None,
+    with_studies: bool,
     force: bool,
     json_file: str | None,
     store_url: str | None,
@@ -127,13 +144,15 @@ def command(
     if model is None and kind is None and rotational is None:
         if rule_file is not None or profile_file is not None or goal_text is not None:
             raise UsageError("name the class", hint="--model, --kind or --rotational")
-        _list_classes(store_url, json_file)
+        _list_classes(store_url, json_file, with_studies=with_studies)
         return
     outputs = (json_file, rule_file, profile_file)
     require_writable(*outputs)
     drive_class = DriveClass(model=model, kind=kind, rotational=rotational)
     goal = None if goal_text is None else parse_goal(goal_text)
-    found = fleet_verdict(drive_class, store_url, confidence=confidence, margin=margin, goal=goal)
+    found = fleet_verdict(
+        drive_class, store_url, confidence=confidence, margin=margin, goal=goal, with_studies=with_studies
+    )
     if json_file is not None:
         document = fleet_document(drive_class, found)
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
@@ -172,10 +191,12 @@ class _Tested:
     experiments: int
 
 
-def _tested_models(store_url: str | None) -> list[_Tested]:
+def _tested_models(store_url: str | None, *, with_studies: bool) -> list[_Tested]:
     found: dict[tuple[str, str, bool | None], list[Drive]] = defaultdict(list)
     with Store.opened(store_url) as store:
         for stored in store.list_targets():
+            if stored.study and not with_studies:
+                continue
             drive = drive_of(stored.target, stored.machine)
             if drive is not None:
                 found[drive.model, drive.kind, drive.rotational].append(drive)
@@ -190,9 +211,9 @@ def _tested_models(store_url: str | None) -> list[_Tested]:
     ]
 
 
-def _list_classes(store_url: str | None, json_file: str | None) -> None:
+def _list_classes(store_url: str | None, json_file: str | None, *, with_studies: bool) -> None:
     """Lists models with the drives and experiments that are stored of each."""
-    rows = _tested_models(store_url)
+    rows = _tested_models(store_url, with_studies=with_studies)
     if json_file is not None:
         content = {"schema": CLASSES_SCHEMA, "classes": [asdict(row) for row in rows]}
         write_text(json_file, json.dumps(content, indent=2, ensure_ascii=False))

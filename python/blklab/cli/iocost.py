@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from blklab.cli.commands import described_command
 from blklab.cli.iocost_text import hwdb_head, print_iocost
-from blklab.cli.options import file_size_option, json_option
+from blklab.cli.options import file_size_option, json_option, quiet_option, seed_option
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.cli.progress_line import ProgressLine
 from blklab.errors import UsageError
@@ -18,7 +19,6 @@ from blklab.execution.iocost.solutions import SOLUTIONS
 from blklab.execution.iocost.stages import Stages
 from blklab.execution.iocost.written import hwdb_text
 from blklab.quantities.units import parse_duration_ns, parse_size_bytes
-from blklab.spec.experiment import DEFAULT_SEED
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
 
@@ -42,7 +42,20 @@ class _Display(ProgressLine):
         self.log_now_and_then(f"{name}, {state}")
 
 
-@click.command(name="iocost")
+@described_command(
+    name="iocost",
+    examples=(
+        ("a modelled disk", "blklab iocost sim:ssd-sata --rounds 3"),
+        (
+            "the disk beneath a directory, as root; with a profile of it the quality of service too",
+            "blklab iocost /srv --profile my-disk.toml",
+        ),
+        (
+            "a file for udev's hardware database",
+            "blklab iocost /srv --profile my-disk.toml --hwdb 91-my-disk.hwdb",
+        ),
+    ),
+)
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--profile",
@@ -86,10 +99,10 @@ class _Display(ProgressLine):
     metavar="NAME|FILE",
     help=f"Cost table of models. Default: the profile's if it names one, else {DEFAULT_MACHINE}.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed.")
+@seed_option
 @json_option
 @click.option("--dry-run", is_flag=True, help="Print the commands of the loads, and change nothing.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 def command(
     *,
     target: str,

@@ -1,4 +1,4 @@
-"""`blklab judge`: is a change to the kernel faster, slower or the same, and for whom?"""
+"""`blklab kernel judge`: is a change to the kernel faster, slower or the same, and for whom?"""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import click
 
 from blklab.backends import Workers
 from blklab.cli.build_progress import BuildDisplay
+from blklab.cli.commands import described_command
 from blklab.cli.judgement_progress import JudgementDisplay
-from blklab.cli.options import cluster_option, json_option, junit_option
+from blklab.cli.options import cluster_option, json_option, junit_option, output_option, quiet_option
 from blklab.cli.output import console_out, print_error, require_writable, write_text
 from blklab.errors import (
     BlklabError,
@@ -38,9 +39,9 @@ BISECT_STOP = 128
 """`git bisect run` stops at this and above."""
 
 _SCOPE = (
-    ("--disk", "disks", RUNTIME_NS, "about this modelled disk"),
-    ("--scheduler", "schedulers", SCHEDULERS, "about this scheduler"),
-    ("--load", "loads", LOADS, "with this load"),
+    (("--disk",), "disks", RUNTIME_NS, "about this modelled disk"),
+    (("-s", "--scheduler"), "schedulers", SCHEDULERS, "about this scheduler"),
+    (("--load",), "loads", LOADS, "with this load"),
 )
 
 
@@ -65,17 +66,27 @@ def scope_options(command: Callable[..., int]) -> Callable[..., int]:
         "kernels can take one.",
     )
     decorated = with_machine(with_scope)
-    for flag, name, choices, what in reversed(_SCOPE):
+    for flags, name, choices, what in reversed(_SCOPE):
         # The names of loads are too many for one word, which is what a choice's usual placeholder is.
         help_text = f"Ask only {what}: {', '.join(choices)}. Repeatable. Default: all."
         option = click.option(
-            flag, name, type=click.Choice(list(choices)), metavar="NAME", multiple=True, help=help_text
+            *flags, name, type=click.Choice(list(choices)), metavar="NAME", multiple=True, help=help_text
         )
         decorated = option(decorated)
     return decorated
 
 
-@click.command(name="judge")
+@described_command(
+    name="judge",
+    examples=(
+        ("two guest kernels", "blklab kernel judge --kernel stock,mine"),
+        ("a patch, which is built first", "blklab kernel judge --patch my-idea.patch -o judgement.txt"),
+        (
+            "one scheduler on one disk",
+            "blklab kernel judge --kernel stock,mine -s mq-deadline --disk hdd-7200",
+        ),
+    ),
+)
 @click.option(
     "--kernel",
     "kernels",
@@ -93,7 +104,7 @@ def scope_options(command: Callable[..., int]) -> Callable[..., int]:
 )
 @click.option("--source", metavar="DIR", help="Judge this source tree as it is now, against BASE.")
 @scope_options
-@click.option("--output", metavar="FILE", help="Write the page to FILE too, to attach to a mail.")
+@output_option("Write the page to FILE too, to attach to a mail.")
 @click.option(
     "--bisect",
     "for_bisect",
@@ -103,7 +114,7 @@ def scope_options(command: Callable[..., int]) -> Callable[..., int]:
 @cluster_option
 @json_option
 @junit_option
-@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@quiet_option
 def command(
     *,
     kernels: str,

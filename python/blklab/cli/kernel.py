@@ -1,4 +1,4 @@
-"""`blklab kernel`: build, list and remove guest kernels."""
+"""`blklab kernel`: build, list and remove guest kernels, judge and bisect changes to them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import click
 from rich.table import Table
 
+from blklab.cli.bisect import command as bisect_command
 from blklab.cli.build_progress import BuildDisplay
+from blklab.cli.commands import described_group
+from blklab.cli.judge import command as judge_command
 from blklab.cli.kernel_module import (
     listed_modules,
     module_as_json,
@@ -16,7 +19,7 @@ from blklab.cli.kernel_module import (
     print_modules,
     remove_modules,
 )
-from blklab.cli.options import json_option
+from blklab.cli.options import json_option, quiet_option
 from blklab.cli.output import console_out, print_document, print_note, write_text
 from blklab.errors import ExitCode
 from blklab.guests.kernels import store
@@ -31,15 +34,36 @@ from blklab.quantities.units import format_bytes, format_duration
 SCHEMA = "blklab.kernel/1"
 
 
-@click.group(name="kernel")
+@described_group(
+    name="kernel",
+    examples=(
+        ("the newest kernel of Debian's packages", "blklab kernel build"),
+        ("the same with a patch, under a name of its own", "blklab kernel build mine --patch my-idea.patch"),
+        ("is the patch faster, slower or the same, and for whom?", "blklab kernel judge --kernel stock,mine"),
+    ),
+)
 def command() -> None:
-    """Build, list and remove guest kernels (for `uml:` targets) and schedulers as modules (for disks)."""
+    """Build, list and remove guest kernels (for `uml:` targets) and schedulers as modules (for disks).
+
+    `judge` says whether a change made a kernel faster or slower, and `bisect` finds the commit.
+    """
 
 
 command.add_command(module_command)
 
 
-@command.command(name="build")
+@command.command(
+    name="build",
+    examples=(
+        ("the newest kernel of Debian's packages", "blklab kernel build"),
+        ("with a patch, under a name of its own", "blklab kernel build mine --patch my-idea.patch"),
+        ("with a scheduler that is one file", "blklab kernel build mine --scheduler-file my-sched.c"),
+        (
+            "a source tree of your own, without building yet",
+            "blklab kernel build mine --source ~/linux --dry-run",
+        ),
+    ),
+)
 @click.argument("name", default=DEFAULT_NAME)
 @click.option(
     "--source",
@@ -86,7 +110,7 @@ command.add_command(module_command)
 @click.option(
     "--dry-run", is_flag=True, help="Show what would be built, and from which source; change nothing."
 )
-@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@quiet_option
 @json_option
 def build_command(
     *,
@@ -138,7 +162,14 @@ def build_command(
     _say(f"  {kernel.linux}")
 
 
-@command.command(name="list")
+@command.command(
+    name="list",
+    examples=(
+        ("all of them", "blklab kernel list"),
+        ("as JSON", "blklab kernel list --json -"),
+        ("into a file", "blklab kernel list --json kernels.json"),
+    ),
+)
 @json_option
 def list_command(*, json_file: str | None) -> None:
     """List the guest kernels and the modules that were built."""
@@ -178,7 +209,14 @@ def list_command(*, json_file: str | None) -> None:
     print_modules(modules)
 
 
-@command.command(name="show")
+@command.command(
+    name="show",
+    examples=(
+        ("the stock kernel", "blklab kernel show"),
+        ("another", "blklab kernel show mine"),
+        ("its configuration", "blklab kernel show mine --configuration"),
+    ),
+)
 @click.argument("name", default=DEFAULT_NAME)
 @click.option("--configuration", is_flag=True, help="Print its whole configuration instead.")
 @json_option
@@ -214,7 +252,14 @@ def show_command(*, name: str, configuration: bool, json_file: str | None) -> No
         _say(f"{label:{width}}  {value}")
 
 
-@command.command(name="remove")
+@command.command(
+    name="remove",
+    examples=(
+        ("one kernel", "blklab kernel remove mine"),
+        ("what that would free", "blklab kernel remove mine --dry-run"),
+        ("kept sources and objects", "blklab kernel remove --trees"),
+    ),
+)
 @click.argument("names", nargs=-1, metavar="NAME...")
 @click.option(
     "--trees", is_flag=True, help="Remove kept sources and objects too; the next build then takes longer."
@@ -260,6 +305,10 @@ def remove_command(
     if not dry_run:
         _say(f"{format_bytes(freed_bytes)} freed")
     return ExitCode.OK
+
+
+command.add_command(judge_command)
+command.add_command(bisect_command)
 
 
 def _show_fetch(name: str, release: str, json_file: str | None) -> None:

@@ -12,8 +12,16 @@ class RealRange(click.FloatRange):
     """A real number within bounds. ``nan`` and ``inf`` are no numbers: nan passes every bound of click."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number; any other text is a usage error."""
+        """The number, also in percent: ``5%`` is 0.05; any other text is a usage error."""
+        if isinstance(value, str) and value.strip().endswith("%"):
+            value = self._from_percent(value, param, ctx)
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not a number.", param, ctx)
         return number
+
+    def _from_percent(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return float(value.strip().removesuffix("%")) / 100
+        except ValueError:
+            self.fail(f"{value} is not a number.", param, ctx)

@@ -10,9 +10,10 @@ import click
 
 from blklab.backends import THIS_MACHINE
 from blklab.backends.cluster.client import Cluster
+from blklab.cli.commands import HeadedOption
 from blklab.cli.numbers import RealRange
 from blklab.errors import UsageError
-from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN, OPTIONS
+from blklab.spec.experiment import DEFAULT_SEED, OPTIONS, option_named
 from blklab.spec.forms import NUMBER, WORD
 from blklab.spec.options import Option, Topic, Use
 from blklab.spec.request import SpecValues
@@ -81,29 +82,62 @@ def junit_option(function: Decorated) -> Decorated:
     )(function)
 
 
+def quiet_option(function: Decorated) -> Decorated:
+    """Adds ``-q``."""
+    return click.option("-q", "--quiet", is_flag=True, help="No progress.")(function)
+
+
+def output_option(help_text: str, **more: Any) -> Callable[[Decorated], Decorated]:
+    """Adds ``-o FILE`` for the file that a command makes; the command gets ``output``."""
+    return click.option("-o", "--output", "output", metavar="FILE", help=help_text, **more)
+
+
+def scheduler_option(default: str) -> Callable[[Decorated], Decorated]:
+    """Adds ``-s NAME`` of commands that make one run.
+
+    Args:
+        default: The scheduler where none is named, for help.
+    """
+    return click.option(
+        "-s", "--scheduler", "scheduler", metavar="NAME", help=f"Scheduler. Default: {default}."
+    )
+
+
+def open_option(function: Decorated) -> Decorated:
+    """Adds ``--open``; the command gets ``opens``."""
+    return click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")(function)
+
+
+def seed_option(function: Decorated) -> Decorated:
+    """Adds ``--seed NUMBER`` of measurements."""
+    return click.option(
+        "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed."
+    )(function)
+
+
+def dry_run_option(help_text: str) -> Callable[[Decorated], Decorated]:
+    """Adds ``--dry-run``."""
+    return click.option("--dry-run", is_flag=True, help=help_text)
+
+
 def inference_options(compared: str) -> Callable[[Decorated], Decorated]:
     """Adds ``--confidence`` and ``--margin`` of commands that analyse stored runs.
 
     Args:
         compared: The things that can be equal, for help.
     """
+    confidence, margin = option_named("confidence"), option_named("margin")
 
     def decorate(function: Decorated) -> Decorated:
-        margin = click.option(
-            "--margin",
-            type=RealRange(0, 1, min_open=True),
-            default=DEFAULT_MARGIN,
-            show_default=True,
-            help=f"Ratio within which {compared} count as equal.",
-        )
-        confidence = click.option(
-            "--confidence",
-            type=RealRange(0.5, 0.999),
-            default=DEFAULT_CONFIDENCE,
-            show_default=True,
-            help="Of intervals, and of all claims together.",
-        )
-        return confidence(margin(function))
+        for option, text in (
+            (margin, f"Ratio within which {compared} count as equal."),
+            (confidence, "Of intervals, and of all claims together."),
+        ):
+            add = click.option(
+                option.flag, type=_click_type(option), default=option.default, show_default=True, help=text
+            )
+            function = add(function)
+        return function
 
     return decorate
 
@@ -210,36 +244,17 @@ def _click_type(option: Option) -> click.ParamType[Any] | None:
     return None
 
 
-_HEADINGS = tuple(topic.value for topic in Topic)
+_TOPICS = tuple(Topic)
+_BRIEF = (Topic.COMPARISON, Topic.DESIGN, Topic.VERDICT)
+"""Topics that help in brief shows too."""
 
 
-class ExperimentFlag(click.Option):
+class ExperimentFlag(HeadedOption):
     """A flag of an option of experiments; help lists it under the option's topic."""
 
     def __init__(self, *arguments: Any, experiment_option: Option, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self.experiment_option = experiment_option
-
-
-class TopicCommand(click.Command):
-    """A command whose help lists its flags by topic, the command's own last."""
-
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes one list of flags for each topic."""
-        for heading, parameters in parameters_by_topic(self, context).items():
-            flags = [one for one in parameters if isinstance(one, click.Option)]
-            records = [record for one in flags if (record := one.get_help_record(context)) is not None]
-            if records:
-                with formatter.section(heading):
-                    formatter.write_dl(records)
-
-
-def parameters_by_topic(command: click.Command, context: click.Context) -> dict[str, list[click.Parameter]]:
-    """A command's parameters by the heading under which help lists them."""
-    found: dict[str, list[click.Parameter]] = {heading: [] for heading in (*_HEADINGS, "Options")}
-    for parameter in command.get_params(context):
-        heading = "Options"
-        if isinstance(parameter, ExperimentFlag):
-            heading = parameter.experiment_option.topic.value
-        found[heading].append(parameter)
-    return {heading: parameters for heading, parameters in found.items() if parameters}
+        self.heading = experiment_option.topic.value
+        self.rank = _TOPICS.index(experiment_option.topic)
+        self.in_brief = experiment_option.topic in _BRIEF

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import shlex
 
-import click
-
+from blklab.cli.browser import open_page
+from blklab.cli.commands import described_command
+from blklab.cli.options import open_option, output_option
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.playground.page import render_playground
 
 
-@click.command(name="playground")
-@click.option(
-    "--output",
-    "-o",
-    metavar="FILE",
-    default="playground.html",
-    show_default=True,
-    help="File to write; - for standard output.",
+@described_command(
+    name="playground",
+    examples=(
+        ("the page, in this folder", "blklab playground"),
+        ("under another name, opened in the browser", "blklab playground -o lesson.html --open"),
+        ("the page on standard output", "blklab playground -o -"),
+    ),
 )
-def command(*, output: str) -> None:
+@output_option("File to write; - for standard output.", default="playground.html", show_default=True)
+@open_option
+def command(*, output: str, opens: bool) -> None:
     """Write the playground, a self-contained page that shows a simulated disk and its scheduler at work.
 
     Open the file in a browser; it needs no network. Its lessons set scenes and say what to watch.
@@ -28,3 +30,5 @@ def command(*, output: str) -> None:
     write_text(output, render_playground())
     if output != "-":
         console_out().print(f"page: {shlex.quote(output)}", soft_wrap=True)
+        if opens:
+            open_page(output)

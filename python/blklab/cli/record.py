@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blklab.cli.options import json_option
+from blklab.cli.commands import described_command
+from blklab.cli.options import json_option, output_option, quiet_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import ExitCode, UsageError
 from blklab.linux.machine.requirements import require_root
@@ -25,13 +26,21 @@ if TYPE_CHECKING:
 SCHEMA = "blklab.record/1"
 
 
-@click.command(name="record")
+@described_command(
+    name="record",
+    examples=(
+        ("a minute of what reaches the disks beneath a directory, as root", "blklab record /srv --for 1m"),
+        ("as long as a program runs", "blklab record . -o build.blkrecord -- make"),
+        (
+            "until Ctrl-C, with all arguments of the program kept",
+            "blklab record /srv --arguments -- ./nightly-backup /srv",
+        ),
+    ),
+)
 @click.argument("target", metavar="TARGET")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND…]")
 @click.option("--for", "duration", metavar="TIME", help="Stop after this time. Default: at Ctrl-C.")
-@click.option(
-    "--output", metavar="FILE", help="File to write. Default: DISK-TIME.blkrecord in the current folder."
-)
+@output_option("File to write. Default: DISK-TIME.blkrecord in the current folder.")
 @click.option(
     "--capture",
     type=click.Choice(["auto", "bpf", "tracefs"]),
@@ -42,6 +51,7 @@ SCHEMA = "blklab.record/1"
     "--arguments", is_flag=True, help="Keep all arguments of COMMAND in the file, not only its name."
 )
 @json_option
+@quiet_option
 def command(
     *,
     target: str,
@@ -51,6 +61,7 @@ def command(
     capture: str,
     arguments: bool,
     json_file: str | None,
+    quiet: bool,
 ) -> int:
     """Record every I/O that reaches the disks beneath TARGET, from its queueing to its completion.
 
@@ -71,10 +82,11 @@ def command(
 
     resolution = resolve(place.path)
     file = Path(output) if output is not None else _usual_file(resolution)
-    _note_own_writes(file, resolution)
+    if not quiet:
+        _note_own_writes(file, resolution)
     kept = program if arguments else [Path(name).name for name in program[:1]]
     request = recording_request(resolution.path, resolution.leaves, file, kept, capture=capture)
-    if not program and seconds is None:
+    if not program and seconds is None and not quiet:
         print_note("recording until Ctrl-C")
     done = record(request, program, seconds=seconds)
     document = _document(file, resolution, done)

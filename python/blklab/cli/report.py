@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from blklab.analysis.verdict import analyse
+from blklab.cli.browser import open_page
+from blklab.cli.commands import described_command
 from blklab.cli.monitoring_files import write_monitoring
 from blklab.cli.options import (
-    TopicCommand,
     experiment_options,
     json_option,
     junit_option,
+    open_option,
     openmetrics_option,
     store_option,
 )
-from blklab.cli.output import console_out, require_writable, write_text
+from blklab.cli.output import console_out, require_writable, write_own_text, write_text
+from blklab.records.run_files import default_report_file
 from blklab.records.store import Store
 from blklab.report.documents.comparison import compare_document
 from blklab.report.html.comparison import render_html
@@ -22,9 +27,17 @@ from blklab.report.text.comparison import render
 from blklab.spec.request import SpecValues
 
 
-@click.command(name="report", cls=TopicCommand)
+@described_command(
+    name="report",
+    examples=(
+        ("the newest run", "blklab report"),
+        ("as a page, opened in the browser", "blklab report --open"),
+        ("the same figures, decided by another goal", "blklab report latest --goal latency"),
+    ),
+)
 @click.argument("run", default="latest")
 @click.option("--html", "html_file", metavar="FILE", help="Write the HTML report to FILE.")
+@open_option
 @experiment_options("report")
 @json_option
 @openmetrics_option
@@ -35,6 +48,7 @@ def command(
     *,
     run: str,
     html_file: str | None,
+    opens: bool,
     given: SpecValues,
     json_file: str | None,
     openmetrics_file: str | None,
@@ -55,8 +69,13 @@ def command(
     document = compare_document(record, analyse(record))
     if html_file is not None:
         write_text(html_file, render_html(record, document))
+    elif opens:
+        html_file = str(default_report_file(record.run_id))
+        write_own_text(Path(html_file), render_html(record, document))
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
     write_monitoring([document], openmetrics_file, junit_file)
     if "-" not in files:
         render(document, console_out(), verbose=verbose)
+    if opens and html_file not in (None, "-"):
+        open_page(str(html_file))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from blklab.cli.commands import described_command
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import ExitCode
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
 SCHEMA = "blklab.restore/1"
 
 
-@click.command(name="restore")
+@described_command(
+    name="restore",
+    examples=(
+        ("what a killed run left changed, as root", "blklab restore"),
+        ("what would be written", "blklab restore --dry-run"),
+        ("show it as JSON", "blklab restore --dry-run --json -"),
+    ),
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be restored; change nothing.")
 @click.option(
     "--force",

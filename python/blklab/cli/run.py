@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from blklab.cli.options import TopicCommand, experiment_options, json_option, openmetrics_option
+from blklab.cli.commands import described_command
+from blklab.cli.options import (
+    experiment_options,
+    json_option,
+    openmetrics_option,
+    quiet_option,
+    scheduler_option,
+)
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UsageError
@@ -21,11 +28,21 @@ COMMANDS = option_named("commands")
 KERNELS = option_named("kernels")
 
 
-@click.command(name="run", cls=TopicCommand)
+@described_command(
+    name="run",
+    examples=(
+        ("one run on a modelled hard disk", "blklab run sim:hdd-7200 reader-beside-writers -s bfq"),
+        ("a job file of your own under the scheduler in force, as root", "blklab run /srv my-load.fio"),
+        (
+            "a run with a changed tunable, and its timeline for `blklab explain`",
+            "blklab run sim:hdd-7200 many-readers -s bfq --tunable slice_idle=0 --timeline run.timeline",
+        ),
+    ),
+)
 @experiment_options("run", apart=("kernels", "commands"), required=("targets",))
 @click.argument("workload", metavar="[NAME|FILE.fio|trace:FILE]", required=False)
 @click.option(COMMANDS.flag, "shell_command", metavar="COMMAND", help="Shell command instead of a workload.")
-@click.option("--scheduler", metavar="NAME", help="Scheduler. Default: the active one of the target.")
+@scheduler_option("the active one of the target")
 @click.option(
     "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Tunable of the scheduler. Repeatable."
 )
@@ -39,7 +56,7 @@ KERNELS = option_named("kernels")
 @click.option("--dry-run", is_flag=True, help="Print every setting and command; change nothing.")
 @json_option
 @openmetrics_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 def command(
     *,
     given: SpecValues,

@@ -10,6 +10,7 @@ import click
 from rich.table import Table
 
 from blklab.analysis.between_runs import compare_runs
+from blklab.cli.commands import described_group
 from blklab.cli.options import inference_options, json_option, junit_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
@@ -22,17 +23,34 @@ from blklab.report.monitoring.junit_changes import change_suite
 from blklab.report.text.between_runs import render_change
 
 
-@click.group(name="runs", invoke_without_command=True)
+@described_group(
+    name="runs",
+    invoke_without_command=True,
+    examples=(
+        ("all stored runs", "blklab runs"),
+        ("what changed between the last two?", "blklab runs compare OLD latest"),
+        ("remove one", "blklab runs --remove OLD"),
+    ),
+)
 @click.option("--remove", metavar="RUN", help="Remove a stored run permanently.")
+@click.option("--all", "shows_all", is_flag=True, help="List the runs that are parts of studies too.")
 @json_option
 @store_option
 @click.pass_context
 def command(
-    context: click.Context, *, remove: str | None, json_file: str | None, store_url: str | None
+    context: click.Context,
+    *,
+    remove: str | None,
+    shows_all: bool,
+    json_file: str | None,
+    store_url: str | None,
 ) -> None:
-    """List stored runs, the newest first."""
+    """List stored runs with their verdicts, the newest first.
+
+    Runs that are parts of a study are left out unless `--all` is given.
+    """
     if context.invoked_subcommand is not None:
-        if remove is not None or json_file is not None:
+        if remove is not None or json_file is not None or shows_all:
             raise UsageError("give options after the subcommand")
         context.obj = store_url
         return
@@ -45,14 +63,16 @@ def command(
             console.print(f"removed {name}")
             return
         damaged: list[StoreError] = []
-        summaries = store.list_runs(damaged)
+        stored = store.list_runs(damaged)
+    summaries = [one for one in stored if shows_all or not one.study]
+    of_studies = len(stored) - len(summaries)
     for error in damaged:
         print_note(f"left out: {error.message}")
     if json_file is not None:
         content = {"schema": "blklab.runs/1", "runs": [asdict(summary) for summary in summaries]}
         write_text(json_file, json.dumps(content, indent=2, ensure_ascii=False))
         return
-    if not summaries:
+    if not stored:
         console.print("no run is stored yet; `blklab compare` makes one")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -60,7 +80,7 @@ def command(
     for heading in ("run", "state"):
         table.add_column(heading, no_wrap=True)
     several_hosts = len({summary.host for summary in summaries if summary.host}) > 1
-    for heading in (*(["host"] if several_hosts else []), "target", "schedulers", "workloads"):
+    for heading in (*(["host"] if several_hosts else []), "verdict", "target", "schedulers", "workloads"):
         table.add_column(heading, overflow="fold")
     table.add_column("runs made", justify="right")
     for summary in summaries:
@@ -68,15 +88,26 @@ def command(
             summary.run_id,
             summary.state,
             *([summary.host] if several_hosts else []),
+            summary.verdict,
             summary.target,
             ", ".join(summary.schedulers),
             ", ".join(summary.workloads),
             str(summary.samples),
         )
-    console.print(table)
+    if summaries:
+        console.print(table)
+    if of_studies:
+        console.print(f"{of_studies} runs of studies are left out; --all shows them", soft_wrap=True)
 
 
-@command.command(name="compare")
+@command.command(
+    name="compare",
+    examples=(
+        ("the newest run with an older one", "blklab runs compare OLD"),
+        ("two runs", "blklab runs compare OLD NEW"),
+        ("for CI, with 5 % of tolerance", "blklab runs compare OLD latest --margin 5% --junit runs.xml"),
+    ),
+)
 @click.argument("first", metavar="RUN")
 @click.argument("second", metavar="RUN", default="latest")
 @inference_options("runs")

@@ -10,7 +10,15 @@ from pathlib import Path
 import click
 
 from blklab.backends import THIS_MACHINE, Workers
-from blklab.cli.options import cluster_option, json_option, junit_option, openmetrics_option, store_option
+from blklab.cli.commands import described_group
+from blklab.cli.options import (
+    cluster_option,
+    json_option,
+    junit_option,
+    openmetrics_option,
+    quiet_option,
+    store_option,
+)
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import InterruptedRunError, UsageError
@@ -32,12 +40,26 @@ from blklab.studies.replication.study_folder import StudyFolder
 ALL = "all"
 
 
-@click.group(name="study")
+@described_group(
+    name="study",
+    examples=(
+        ("what there is", "blklab study list"),
+        ("one experiment again, in small", "blklab study run ionice --quick"),
+        ("all of them under a real kernel in virtual time", "blklab study run all --on uml"),
+    ),
+)
 def command() -> None:
     """Run published experiments again and compare their figures with ours."""
 
 
-@command.command(name="list")
+@command.command(
+    name="list",
+    examples=(
+        ("what there is", "blklab study list"),
+        ("as JSON", "blklab study list --json -"),
+        ("into a file", "blklab study list --json studies.json"),
+    ),
+)
 @json_option
 def list_command(*, json_file: str | None) -> None:
     """List the studies that ship."""
@@ -71,7 +93,14 @@ def _entry(name: str) -> _Entry:
     return _Entry(name, claims.title, claims.source, list(replicable_study(name).backends))
 
 
-@command.command(name="run")
+@command.command(
+    name="run",
+    examples=(
+        ("one experiment again, in small", "blklab study run ionice --quick"),
+        ("in full, with a page", "blklab study run ionice --html ionice.html"),
+        ("under a real kernel in virtual time", "blklab study run hdparm-four-schedulers --on uml"),
+    ),
+)
 @click.argument("names", nargs=-1, required=True, metavar="NAME…|all")
 @click.option(
     "--on",
@@ -109,7 +138,7 @@ def _entry(name: str) -> _Entry:
 @junit_option
 @click.option("--html", "html_file", metavar="FILE", help="Write a page with figures and pictures to FILE.")
 @store_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 def run_command(
     *,
     names: tuple[str, ...],

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.table import Table
 
 from blklab.backends.uml_requirements import guest_obstacle
+from blklab.cli.commands import described_command
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import BlklabError
@@ -30,7 +30,14 @@ from blklab.spec.profiles import calibrated_profiles, device_kinds, shipped_prof
 SCHEMA = "blklab.targets/1"
 
 
-@click.command(name="targets")
+@described_command(
+    name="targets",
+    examples=(
+        ("disks and models", "blklab targets"),
+        ("as JSON, for programs", "blklab targets --json -"),
+        ("the names of the models", "blklab targets --json - | jq '.models[].name'"),
+    ),
+)
 @json_option
 def command(*, json_file: str | None) -> None:
     """List the disks of this machine and the modelled devices.

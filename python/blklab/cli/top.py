@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import click
 
+from blklab.cli.commands import described_command
 from blklab.cli.output import console_out
 from blklab.cli.top_screen import Sample, print_each, show_live, write_lines
 from blklab.cli.top_tasks import task_samples
@@ -18,7 +19,14 @@ from blklab.quantities.units import parse_duration_ns
 from blklab.spec.targets import PathTarget, parse_target
 
 
-@click.command(name="top")
+@described_command(
+    name="top",
+    examples=(
+        ("all disks, as root", "blklab top"),
+        ("the disks beneath a directory", "blklab top /srv"),
+        ("two tables of five seconds each, for a file", "blklab top --batch --delay 5s -n 2"),
+    ),
+)
 @click.argument("target", required=False)
 @click.option("-b", "--batch", is_flag=True, help="Print one sample after another instead of a live screen.")
 @click.option("-n", "--samples", type=click.IntRange(min=1), help="Stop after this many samples.")

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from blklab.backends import Workers
+from blklab.cli.commands import described_command
 from blklab.cli.kept_runs import say_what_is_kept
-from blklab.cli.options import TopicCommand, cluster_option, experiment_options, json_option, store_option
+from blklab.cli.options import cluster_option, experiment_options, json_option, quiet_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_own_text, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, InterruptedRunError
@@ -41,7 +42,20 @@ class _Display(ProgressDisplay):
         self.log_now_and_then(f"trial {done + 1}/{planned}{left}{found}")
 
 
-@click.command(name="tune", cls=TopicCommand)
+@described_command(
+    name="tune",
+    examples=(
+        ("what would be searched", "blklab tune sim:ssd-sata -w mixed-70-30 --dry-run"),
+        (
+            "the settings of one scheduler on a model",
+            "blklab tune sim:ssd-sata -w mixed-70-30 -s mq-deadline --trials 50",
+        ),
+        (
+            "search on a model, confirm on the disk, as root",
+            "blklab tune /srv -w mixed-70-30 --model sim:ssd-sata --budget 10m",
+        ),
+    ),
+)
 @experiment_options("tune")
 @click.option(
     "--model",
@@ -67,7 +81,7 @@ class _Display(ProgressDisplay):
 @json_option
 @click.option("--html", "html_file", metavar="FILE", help="Write the HTML report to FILE.")
 @store_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 def command(
     *,
     given: SpecValues,

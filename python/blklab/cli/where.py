@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from blklab.cli.commands import described_command
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.errors import ExitCode
@@ -13,7 +14,14 @@ from blklab.report.waits.document import where_document
 from blklab.report.waits.text import MOST_TASKS, render_where
 
 
-@click.command(name="where")
+@described_command(
+    name="where",
+    examples=(
+        ("where the recorded I/O waited", "blklab where build.blkrecord"),
+        ("the same as a page", "blklab where build.blkrecord --html where.html"),
+        ("the trace of another program", "blklab where trace.csv --format msr"),
+    ),
+)
 @click.argument("record", metavar="RECORD")
 @click.option(
     "--format",

@@ -7,20 +7,39 @@ import json
 import click
 from rich.table import Table
 
+from blklab.cli.commands import described_command
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
+from blklab.errors import UsageError
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.spec.modelled_options import GROUNDS, OptionUse, option_uses
+from blklab.spec.purposes import PURPOSES, purposes_of, workloads_for
 from blklab.spec.workloads import Workload, load_workload, shipped_commands, shipped_workloads
 
 
-@click.command(name="workloads")
+@described_command(
+    name="workloads",
+    examples=(
+        ("all of them", "blklab workloads"),
+        ("those that stand for a database", "blklab workloads --for database"),
+        ("how each option of a job file of your own is understood", "blklab workloads my-load.fio"),
+    ),
+)
 @click.argument("names", nargs=-1, metavar="[NAME|FILE.fio|trace:FILE]…")
+@click.option(
+    "--for",
+    "purpose",
+    metavar="|".join(PURPOSES),
+    help="Only the shipped workloads that stand for such a machine.",
+)
 @click.option("--show", is_flag=True, help="Print the files themselves.")
 @json_option
-def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> None:
+def command(*, names: tuple[str, ...], purpose: str | None, show: bool, json_file: str | None) -> None:
     """List the shipped workloads, or check job files of your own and say what becomes of each option."""
-    workloads = [load_workload(name) for name in names or (*shipped_workloads(), *shipped_commands())]
+    if purpose is not None and names:
+        raise UsageError("--for chooses among the shipped workloads", hint="leave the names out")
+    chosen = names if purpose is None else workloads_for(purpose)
+    workloads = [load_workload(name) for name in chosen or (*shipped_workloads(), *shipped_commands())]
     if json_file is not None:
         entries = [_entry(workload) for workload in workloads]
         content = {"schema": "blklab.workloads/1", "workloads": entries}
@@ -36,9 +55,15 @@ def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> Non
     for heading in ("workload", "decided by", "purpose"):
         table.add_column(heading, overflow="fold")
     for workload in workloads:
-        purpose = f"(control) {workload.purpose}" if workload.control else workload.purpose
-        table.add_row(workload.name, workload.decide_by, purpose)
+        text = f"(control) {workload.purpose}" if workload.control else workload.purpose
+        table.add_row(workload.name, workload.decide_by, text)
+    if purpose is not None:
+        console.print(f"{purpose}: {PURPOSES[purpose]}", soft_wrap=True)
+        console.print()
     console.print(table)
+    if purpose is not None:
+        console.print()
+        console.print(f"next: {_comparison_of(workloads)}", soft_wrap=True)
     for workload in workloads if names else []:
         console.print()
         console.print(workload.source, soft_wrap=True)
@@ -48,6 +73,12 @@ def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> Non
             continue
         console.print(_options_table(workload) if workload.command is None else _command_table(workload))
         console.print(_where_it_runs(workload), soft_wrap=True)
+
+
+def _comparison_of(workloads: list[Workload]) -> str:
+    """The command that compares schedulers under the job files among them; programs need to be installed."""
+    jobs = [workload.name for workload in workloads if workload.command is None]
+    return "blklab compare DIRECTORY " + " ".join(f"-w {name}" for name in jobs)
 
 
 def _options_table(workload: Workload) -> Table:
@@ -102,6 +133,7 @@ def _entry(workload: Workload) -> dict[str, object]:
     return {
         "name": workload.name,
         "purpose": workload.purpose,
+        "for": list(purposes_of(workload.text)),
         "control": workload.control,
         "decide_by": workload.decide_by,
         "focus": workload.focus,

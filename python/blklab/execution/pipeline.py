@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 import blklab
 from blklab.analysis.metrics import metric_named
 from blklab.backends import THIS_MACHINE, Backend, Session, SessionOptions, Workers, backend_for
-from blklab.errors import InterruptedRunError, LockedError, RunFailedError, SpecError, UsageError
+from blklab.errors import (
+    InterruptedRunError,
+    LockedError,
+    RunFailedError,
+    SpecError,
+    UnknownNameError,
+    UsageError,
+    did_you_mean,
+)
 from blklab.execution.blocks import Clock, Observer, Progress, run_blocks
 from blklab.execution.outlook import outlook_of
 from blklab.execution.slots import first_round, reasons_for_runs, settle_slots
@@ -174,6 +182,9 @@ def settle_schedulers(
         choices = with_groups_expanded(spec.schedulers, offered) or default
         choices = across_kernels(choices, spec.kernels)
     if len(choices) < 2:
+        for choice in choices:
+            if choice.name not in offered and (close := did_you_mean(choice.name, offered)):
+                raise UnknownNameError(f"there is no scheduler {choice.name!r}", hint=close)
         raise SpecError(
             f"a comparison needs two schedulers, got only {choices[0].label if choices else 'none'}",
             hint="name them with --schedulers; `blklab targets` lists what a disk offers",

@@ -29,6 +29,7 @@ _DURATION_FACTORS_NS = {
     "h": 3_600_000_000_000,
 }
 _EXACT_UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1))
+_MOST_PERCENT = 100
 _FRACTION = re.compile(r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+)\s*(%?)", re.IGNORECASE)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
@@ -81,6 +82,18 @@ def parse_duration_ns(text: str) -> int:
     return duration_ns
 
 
+def parse_budget_ns(text: str) -> int:
+    """Parses a duration to spend. It needs a unit: `5` could be seconds as well as minutes.
+
+    Raises:
+        UsageError: if it has no unit, or is not a duration.
+    """
+    stripped = text.strip()
+    if stripped.replace(".", "", 1).isdecimal():
+        raise UsageError(f"the budget {stripped} has no unit", hint=f"{stripped}s or {stripped}m?")
+    return parse_duration_ns(stripped)
+
+
 def exact_duration(duration_ns: int) -> str:
     """A duration that reads back as the same number of nanoseconds."""
     unit, factor = next((unit, factor) for unit, factor in _EXACT_UNITS if duration_ns % factor == 0)
@@ -94,11 +107,20 @@ def parse_fraction(written: float | str) -> float:
         UsageError: if it is neither.
     """
     if not isinstance(written, str):
-        return float(written)
+        return _below_one(float(written))
     found = _FRACTION.fullmatch(written.strip())
     if found is None:
         raise UsageError(f"{written!r} is not a fraction", hint="write 0.05 or 5%")
-    return float(found[1]) / (100 if found[2] else 1)
+    return float(found[1]) / 100 if found[2] else _below_one(float(found[1]))
+
+
+def _below_one(written: float) -> float:
+    """Refuses 5 where 5% is meant."""
+    if 1 <= written <= _MOST_PERCENT:
+        raise UsageError(
+            f"{written:g} is no fraction below 1", hint=f"{written:g}%, which is {written / 100:g}?"
+        )
+    return written
 
 
 def format_bytes(size_bytes: float) -> str:

@@ -17,7 +17,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -88,6 +88,21 @@ class _Process(_Base):
     payload: Mapped[str] = mapped_column(Text)
 
 
+class _Remark(_Base):
+    """A fact about an experiment that its record does not hold."""
+
+    __tablename__ = "blklab_remark"
+    run_id: Mapped[str] = mapped_column(
+        ForeignKey("blklab_experiment.run_id", ondelete="CASCADE"), primary_key=True
+    )
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """`_STUDY` or `_VERDICT`."""
+    payload: Mapped[str] = mapped_column(Text)
+
+
+_STUDY, _VERDICT = "study", "verdict"
+
+
 @dataclass(frozen=True)
 class RunSummary:
     """A stored experiment in one line."""
@@ -103,6 +118,10 @@ class RunSummary:
     """The machine that made it."""
     models: list[str] = field(default_factory=list)
     """Models of the disks that it tested."""
+    verdict: str = ""
+    """In a few words; empty for a run without one."""
+    study: str = ""
+    """The study whose part it is; empty for a run of its own."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +131,8 @@ class StoredTarget:
     run_id: str
     target: TargetDescription
     machine: MachineDescription
+    study: str = ""
+    """The study whose part it is; empty for a run of its own."""
 
 
 def new_run_id(now: datetime.datetime) -> str:
@@ -133,6 +154,7 @@ class Store:
         """
         self._engine = _engine(url or default_store_url())
         self._shown = self._engine.url.render_as_string(hide_password=True)
+        self._study = ""
         with self._reporting():
             self._prepare()
 
@@ -194,6 +216,21 @@ class Store:
         """Releases the database."""
         self._engine.dispose()
 
+    @contextmanager
+    def part_of(self, study: str) -> Iterator[None]:
+        """Marks the experiments that begin meanwhile as parts of a study, which lists leave out."""
+        self._study = study
+        try:
+            yield
+        finally:
+            self._study = ""
+
+    def note_verdict(self, run_id: str, verdict: str) -> None:
+        """Keeps an experiment's verdict in a few words, for lists of runs."""
+        with self._reporting(), Session(self._engine) as session:
+            session.merge(_Remark(run_id=run_id, kind=_VERDICT, payload=verdict))
+            session.commit()
+
     def begin(self, record: ExperimentRecord) -> None:
         """Stores a new experiment without samples."""
         with self._reporting(), Session(self._engine) as session:
@@ -211,6 +248,8 @@ class Store:
             )
             session.flush()
             _note_process(session, record.run_id, record.state)
+            if self._study:
+                session.merge(_Remark(run_id=record.run_id, kind=_STUDY, payload=self._study))
             session.commit()
 
     def add_samples(self, run_id: str, samples: Iterable[RunSample]) -> None:
@@ -361,10 +400,14 @@ class Store:
             counts = dict(
                 session.execute(select(_Sample.run_id, func.count()).group_by(_Sample.run_id)).all()
             )
+            remarks = _remarks(session)
             summaries = []
             for experiment in session.scalars(select(_Experiment).order_by(_Experiment.created_at.desc())):
                 try:
-                    summaries.append(self._summary(session, experiment, counts.get(experiment.run_id, 0)))
+                    summary = self._summary(session, experiment, counts.get(experiment.run_id, 0))
+                    known = remarks.get(experiment.run_id, {})
+                    verdict, study = known.get(_VERDICT, ""), known.get(_STUDY, "")
+                    summaries.append(replace(summary, verdict=verdict, study=study))
                 except StoreError as error:  # noqa: PERF203 - one that is damaged hides no others
                     if damaged is None:
                         raise
@@ -400,7 +443,9 @@ class Store:
                     _Experiment.created_at.desc()
                 )
             ).all()
-        return [self._stored_target(*row) for row in rows]
+            remarks = _remarks(session)
+        targets = [self._stored_target(*row) for row in rows]
+        return [replace(one, study=remarks.get(one.run_id, {}).get(_STUDY, "")) for one in targets]
 
     def _stored_target(self, run_id: str, target: str, machine: str) -> StoredTarget:
         with self._reading(run_id):
@@ -419,10 +464,21 @@ class Store:
                 session.delete(sample)
             for process in session.scalars(select(_Process).where(_Process.run_id == name)):
                 session.delete(process)
+            for remark in session.scalars(select(_Remark).where(_Remark.run_id == name)):
+                session.delete(remark)
             session.flush()
             session.delete(experiment)
             session.commit()
             return name
+
+
+def _remarks(session: Session) -> dict[str, dict[str, str]]:
+    """Facts that the records do not hold, by experiment and kind."""
+    found: dict[str, dict[str, str]] = {}
+    for remark in session.scalars(select(_Remark)):
+        if remark.kind in (_STUDY, _VERDICT):
+            found.setdefault(remark.run_id, {})[remark.kind] = remark.payload
+    return found
 
 
 def _note_process(session: Session, run_id: str, state: str) -> None:

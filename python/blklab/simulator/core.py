@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +19,7 @@ from blklab.errors import (
     TunableError,
     UnknownNameError,
     UsageError,
+    did_you_mean,
 )
 from blklab.records.samples import ChangeSample
 from blklab.simulator.timeline import RunFacts
@@ -41,6 +44,8 @@ _ERRORS_BY_KIND: dict[str, type[BlklabError]] = {
 """Error kinds of the core and of the guest program; any other kind is a failed run."""
 
 
+_NOT_SIMULATED = re.compile(r'scheduler "([^"]*)" is not simulated')
+"""The core's message for a scheduler that it does not know."""
 MODELLED_RELEASES = tuple(
     tuple(int(part) for part in release.split(".")) for release in _core.kernel_releases()
 )
@@ -85,11 +90,22 @@ def call_core(function: Any, argument: Any, *, source: str = "") -> Any:
     try:
         return function(argument)
     except _core.SimulationError as error:
+        if unknown := _NOT_SIMULATED.match(error.message):
+            raise _unknown_scheduler(unknown[1]) from error
         raise core_error({"kind": error.kind, "message": error.message}) from error
     except _core.ProfileError as error:
         raise ProfileError(str(error)) from error
     except _core.JobFileError as error:
         raise JobFileError(error.message, source=source or error.source, line=error.line) from error
+
+
+def _unknown_scheduler(name: str) -> UnknownNameError:
+    known = [str(entry["name"]) for entry in json.loads(_core.schedulers())]
+    close = did_you_mean(name, known)
+    return UnknownNameError(
+        f"the scheduler {name!r} is not simulated",
+        hint=f"{close} " * bool(close) + f"the simulator has {', '.join(known)}",
+    )
 
 
 def core_error(error: Mapping[str, Any]) -> BlklabError:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from blklab.errors import SpecError
-from blklab.quantities.units import exact_duration, parse_duration_ns
+from blklab.quantities.units import exact_duration, parse_budget_ns
 from blklab.spec.options import Form, Use
 
 MAX_BLOCKS = 100_000
@@ -27,7 +27,7 @@ def parse_budget(text: str) -> dict[str, int]:
     """
     counted = re.fullmatch(r"\s*(\d+)\s*blocks?\s*", text)
     if counted is None:
-        return {"budget_ns": parse_duration_ns(text)}
+        return {"budget_ns": parse_budget_ns(text)}
     blocks = int(counted[1])
     if not 1 <= blocks <= MAX_BLOCKS:
         raise SpecError(f"budget: {blocks} blocks, but 1 to {MAX_BLOCKS} are possible")

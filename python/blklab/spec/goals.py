@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from blklab.errors import SpecError
+from blklab.errors import SpecError, did_you_mean
 
 NAMED_GOALS: dict[str, dict[str, float]] = {
     "throughput": {"throughput": 1},
@@ -59,7 +59,9 @@ def parse_goal(text: str) -> Goal:
     if text in NAMED_GOALS:
         return Goal(name=text, weights=NAMED_GOALS[text])
     if "=" not in text:
-        raise SpecError(f"there is no goal {text!r}", hint=f"known are {GRAMMAR_HINT}")
+        close = did_you_mean(text, list(NAMED_GOALS))
+        hint = f"{close} " if close else ""
+        raise SpecError(f"there is no goal {text!r}", hint=f"{hint}known are {GRAMMAR_HINT}")
     weights: dict[str, float] = {}
     for part in text.split(","):
         metric, separator, number = (piece.strip() for piece in part.partition("="))

@@ -152,7 +152,7 @@ def load_machine(name_or_path: str) -> Machine:
         if not calibrated_machine().is_file():
             raise UnknownNameError(
                 "this machine's cost table has not been measured",
-                hint="measure it as root: blklab calibrate --processor",
+                hint="measure it as root: blklab calibrate processor",
             )
         return read_machine(calibrated_machine(), THIS)
     raise unknown_name("machine", name_or_path, [*shipped_files("machines", ".toml"), THIS])

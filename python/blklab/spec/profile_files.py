@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from blklab.errors import ProfileError, UnknownNameError
+from blklab.errors import ProfileError, UnknownNameError, did_you_mean
 from blklab.named_files import read_text
 from blklab.shipped import shipped_files
 
@@ -52,10 +51,7 @@ def text_of(path: Path, source: str) -> str:
 
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> UnknownNameError:
     """The error for a name that nothing has, with close ones."""
-    close = difflib.get_close_matches(name, known, n=2)
     return UnknownNameError(
         f"there is no {kind} {name!r}",
-        hint=f"did you mean {' or '.join(close)}?"
-        if close
-        else f"known are {', '.join(known)}, or a .toml file",
+        hint=did_you_mean(name, known) or f"known are {', '.join(known)}, or a .toml file",
     )

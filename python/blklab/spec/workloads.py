@@ -17,7 +17,6 @@ test: on a disk of this machine hdparm itself makes the load where it is install
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -27,7 +26,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from blklab import _core
-from blklab.errors import JobFileError, UnknownNameError
+from blklab.errors import JobFileError, UnknownNameError, did_you_mean
 from blklab.named_files import is_file, read_text
 from blklab.quantities.notes import as_notes
 from blklab.shipped import shipped_files
@@ -237,8 +236,8 @@ def load_workload(name_or_path: str) -> Workload:
     path = Path(name_or_path)
     if path.suffix in (".fio", COMMAND_SUFFIX) or "/" in name_or_path or is_file(path):
         return _read(path, name_or_path)
-    close = difflib.get_close_matches(name_or_path, shipped, n=3)
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    close = did_you_mean(name_or_path, list(shipped))
+    hint = f"{close} " if close else ""
     raise UnknownNameError(
         f"there is no workload {name_or_path!r}",
         hint=f"{hint}`blklab workloads` lists them; a job file of your own is named by its path",

@@ -14,7 +14,7 @@ import click
 
 import blklab
 from blklab.cli import EXIT_MEANINGS
-from blklab.cli.options import parameters_by_topic
+from blklab.cli.commands import CommandHelp, parameters_by_heading
 from blklab.cli.reference.roff import bold, definition, escaped, heading, italic, paragraph
 from blklab.cli.reference.tree import CommandNode, all_commands, metavar_of, spellings_of
 from blklab.records.locations import STORE_VARIABLE
@@ -71,6 +71,9 @@ def _page(node: CommandNode) -> str:
     parts += _options(node)
     if node.path == ("compare",):
         parts += _description_keys()
+    if isinstance(node.command, CommandHelp) and node.command.examples:
+        parts.append(heading("EXAMPLES"))
+        parts += [definition(bold(one.command), escaped(one.purpose)) for one in node.command.examples]
     if node.path and node.command.epilog:
         parts += [heading("NOTES"), paragraph(escaped(node.command.epilog), first=True)]
     if not node.path:
@@ -103,7 +106,7 @@ def _synopsis(node: CommandNode) -> str:
 
 def _options(node: CommandNode) -> Iterable[str]:
     yield heading("OPTIONS")
-    by_topic = parameters_by_topic(node.command, node.context)
+    by_topic = parameters_by_heading(node.command, node.context)
     for topic, parameters in by_topic.items():
         flags = [one for one in parameters if isinstance(one, click.Option) and not one.hidden]
         if flags and len(by_topic) > 1:

@@ -142,6 +142,7 @@ _OF_PARAMETERS: dict[tuple[str, str], Callable[[], Values]] = {
     ("kernel build", "name"): _one_kernel,
     ("kernel build", "--patch"): _patches,
     ("kernel show", "name"): _one_kernel,
+    ("kernel judge", "--kernel"): _kernels,
     ("kernel remove", "names"): _one_kernel,
     ("completion", "shell"): lambda: Values("shells", ("bash", "zsh", "fish")),
 }

@@ -44,7 +44,7 @@ class AnswerPart(_Part):
 
 
 class JudgementDocument(_Part):
-    """The document that `blklab judge --json` prints."""
+    """The document that `blklab kernel judge --json` prints."""
 
     schema_: Literal["blklab.judgement/1"] = Field("blklab.judgement/1", alias="schema")
     questions_version: int

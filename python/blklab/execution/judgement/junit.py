@@ -1,4 +1,4 @@
-"""A judgement as JUnit XML: what `blklab judge --junit` writes. It repeats to the byte, like the page."""
+"""A judgement as JUnit XML, for `blklab kernel judge --junit`. It repeats to the byte, like the page."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def model_for(spec: ExperimentSpec, asked: str | None, folder: Path) -> str:
     if not own:
         raise UsageError(
             f"there is no model of {spec.target} to search on",
-            hint=f"make one: blklab calibrate {spec.target} --profile my-disk.toml; or name one with --model",
+            hint=f"make one: blklab calibrate disk {spec.target} -o my-disk.toml; or name one with --model",
         )
     newest = max(own, key=lambda one: str(calibration_facts(one).get("measured_on", "")))
     return f"{_SIM}:{newest.source}"

@@ -10,11 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from blklab.errors import KernelLacksError
+from blklab.errors import KernelLacksError, UnknownNameError, did_you_mean
 from blklab.guests.kernels.build_record import BuildRecord
 from blklab.guests.kernels.cache import pinned
 from blklab.guests.kernels.configuration import read_configuration
 from blklab.guests.kernels.names import unknown_kernel
+from blklab.linux.queue.schedulers import KNOWN_SCHEDULERS
 
 SCHEDULER_OPTIONS = {
     "mq-deadline": "CONFIG_MQ_IOSCHED_DEADLINE",
@@ -165,8 +166,15 @@ class KernelBuild:
 
         Raises:
             KernelLacksError: if it does not.
+            UnknownNameError: if the name is close to one that it offers, and no scheduler of Linux.
         """
         if scheduler not in self.schedulers:
+            close = did_you_mean(scheduler, self.schedulers)
+            if close and scheduler not in KNOWN_SCHEDULERS:
+                raise UnknownNameError(
+                    f"the kernel {self.name} has no scheduler {scheduler!r}",
+                    hint=f"{close} it has {', '.join(self.schedulers)}",
+                )
             raise KernelLacksError(
                 f"the kernel {self.name} ({self.version}) has no scheduler {scheduler}; "
                 f"it has {', '.join(self.schedulers)}",

@@ -13,6 +13,7 @@ from blklab.linux.disks.disk import Disk, Roots
 from blklab.linux.disks.mounted_devices import devices_of_mount, folder_of_number
 from blklab.linux.disks.mounts import mount_of
 from blklab.linux.disks.stack import leaves_below
+from blklab.spec.profiles import shipped_profiles
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,7 @@ def resolve(path: str, roots: Roots | None = None) -> Resolution:
     try:
         status = Path(path).stat()
     except OSError as error:
-        hint = (
-            "`blklab targets` lists what this machine has" if isinstance(error, FileNotFoundError) else None
-        )
+        hint = _hint_of_missing(path) if isinstance(error, FileNotFoundError) else None
         raise UnknownNameError(f"target {path}: {reason_of(error)}", hint=hint) from error
     except ValueError as error:  # a NUL byte
         raise UnknownNameError(f"target {path!r}: {error}") from error
@@ -76,3 +75,10 @@ def resolve(path: str, roots: Roots | None = None) -> Resolution:
     return Resolution(
         path, kind, mount.mount_point, mount.filesystem, mount.all_options, source, stack, leaves
     )
+
+
+def _hint_of_missing(path: str) -> str:
+    """Advice for a path that does not exist, which may be the name of a modelled device."""
+    if path in shipped_profiles():
+        return f"did you mean sim:{path}?"
+    return "`blklab targets` lists what this machine has"

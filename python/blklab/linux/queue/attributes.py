@@ -6,11 +6,10 @@ becomes 4, `nomerges` 5 becomes 1, `read_ahead_kb` is rounded down to whole page
 
 from __future__ import annotations
 
-import difflib
 import errno
 import stat
 
-from blklab.errors import BlklabError, TunableError, reason_of
+from blklab.errors import BlklabError, TunableError, did_you_mean, reason_of
 from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.kernel_files import write_once
 from blklab.linux.queue.coupling import THROTTLING
@@ -172,8 +171,8 @@ def _unreadable(disk: Disk, name: str, error: OSError) -> BlklabError:
             f"the queue of {disk.name}",
         )
         bare, kind = name, "attribute"
-    close = difflib.get_close_matches(bare, known, n=2)
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    close = did_you_mean(bare, known)
+    hint = f"{close} " if close else ""
     return TunableError(
         f"{owner} has no {kind} {bare!r}",
         hint=hint + (f"it has {', '.join(known)}" if known else "it has none"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blklab.errors import BlklabError, SchedulerUnavailableError, UnknownNameError
+from blklab.errors import BlklabError, SchedulerUnavailableError, UnknownNameError, did_you_mean
 from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.kernel_config import about_option, kernel_options
 from blklab.linux.machine.kernel_files import write_once
@@ -107,13 +106,13 @@ def set_scheduler(disk: Disk, name: str) -> None:
 def unavailable_scheduler(where: str, name: str, offered: Sequence[str]) -> BlklabError:
     """The error for a scheduler that a disk does not offer: this kernel lacks it, or it never existed."""
     modules = find_scheduler_modules()
-    if name in _KNOWN_SCHEDULERS or name in modules.refused or name in modules.loadable:
+    if name in KNOWN_SCHEDULERS or name in modules.refused or name in modules.loadable:
         return SchedulerUnavailableError(
             f"this kernel does not offer the scheduler {name} for {where}",
             hint=f"it offers {', '.join(offered) or 'none at all'}; {why_unavailable(name, modules)}",
         )
-    close = difflib.get_close_matches(name, [*offered, *_KNOWN_SCHEDULERS], n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
+    close = did_you_mean(name, list(dict.fromkeys([*offered, *KNOWN_SCHEDULERS])))
+    hint = f"{close} " if close else ""
     return UnknownNameError(
         f"there is no scheduler {name!r}", hint=f"{hint}{where} offers {', '.join(offered) or 'none at all'}"
     )
@@ -130,13 +129,13 @@ def why_unavailable(name: str, modules: SchedulerModules) -> str:
         return modules.refused[name]
     if name in modules.loadable:
         return f"{name} is a module that is not loaded"
-    option = _KNOWN_SCHEDULERS.get(name)
+    option = KNOWN_SCHEDULERS.get(name)
     if option is None:
         return f"{name} is not in this kernel"
     return f"{name}: {about_option(option, kernel_options())}"
 
 
-_KNOWN_SCHEDULERS = {
+KNOWN_SCHEDULERS = {
     "mq-deadline": "CONFIG_MQ_IOSCHED_DEADLINE",
     "kyber": "CONFIG_MQ_IOSCHED_KYBER",
     "bfq": "CONFIG_IOSCHED_BFQ",

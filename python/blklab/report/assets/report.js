@@ -62,8 +62,8 @@
   }
 
   const save = document.getElementById("save-data");
-  save.hidden = false;
-  save.addEventListener("click", () => {
+  if (save) save.hidden = false; // some pages have no figures to save
+  save?.addEventListener("click", () => {
     const text = document.getElementById("blklab-data").textContent;
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));

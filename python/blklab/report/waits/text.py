@@ -26,22 +26,28 @@ WAIT_TITLES = (
 PATTERN_TITLES = ("TASK", "OPERATIONS", "BYTES", "SIZE P50", "MAX", "SEQUENTIAL", "MERGED", "GAP P50")
 _MOST_HOLDERS = 3
 _LEAST_SHARE = 0.01
+_LITTLE, _MUCH = 0.1, 0.5
+"""Shares of the waiting below which a scheduler has little to gain, and from which it has much."""
+_LEAST_NAME = 16
+"""Letters of a task's name that are shown in any case."""
 
 
 def render_where(document: WhereDocument, console: Terminal, *, most_tasks: int = MOST_TASKS) -> None:
     """Prints a recording's analysis."""
     waits = document.waits
     shown = [*waits.tasks[:most_tasks], waits.all]
+    if answer := answer_of(waits):
+        console.print(styled((answer, "bold")))
+        console.print()
     for line in summary_lines(document):
-        console.print(line, soft_wrap=True)
+        # A path stays in one piece.
+        console.print(line, soft_wrap=line.startswith(("warning: ", document.file)))
     if waits.completions_known:
         rows = [wait_cells(task, waits) for task in shown]
-        lines = ["", *_table_lines(WAIT_TITLES, rows, 1), *holder_lines(waits, most_tasks)]
-    else:
-        lines = []
-    lines += ["", *_table_lines(PATTERN_TITLES, [pattern_cells(task, waits) for task in shown], 2)]
-    for line in lines:
-        console.print(line, soft_wrap=True)
+        _print_table(console, WAIT_TITLES, rows, 1)
+        for line in holder_lines(waits, most_tasks):
+            console.print(line)
+    _print_table(console, PATTERN_TITLES, [pattern_cells(task, waits) for task in shown], 2)
     hidden = len(waits.tasks) - most_tasks
     if hidden > 0:
         console.print(f"{hidden} more tasks: --tasks shows more, --json all")
@@ -50,7 +56,21 @@ def render_where(document: WhereDocument, console: Terminal, *, most_tasks: int 
         console.print(styled(("Priorities and weights", "bold")))
         for finding in document.priorities:
             remedy = f" ({finding.remedy})" if finding.remedy else ""
-            console.print(f"  {finding.text}{remedy}", soft_wrap=True)
+            console.print(f"* {finding.text}{remedy}")
+
+
+def answer_of(waits: Waits) -> str:
+    """The answer to the first question: can a scheduler help? Empty if nothing is known about waits."""
+    queue_ns, device_ns = waits.all.queue_ns.sum, waits.all.device_ns.sum
+    if not (waits.completions_known and waits.issues_known) or queue_ns + device_ns <= 0:
+        return ""
+    share = queue_ns / (queue_ns + device_ns)
+    where = f"{share:.0%} of all waiting was in the queue, where a scheduler can choose"
+    if share < _LITTLE:
+        return f"Little for a scheduler to gain: only {where}; the rest was in the device."
+    if share < _MUCH:
+        return f"{where}; the rest was in the device."
+    return f"A scheduler matters here: {where}."
 
 
 def summary_lines(document: WhereDocument) -> list[str]:
@@ -151,17 +171,44 @@ def _row_name(task: TaskWaits, waits: Waits) -> str:
     return "all" if task is waits.all else task_name(task)
 
 
-def _table_lines(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Columns of equal width, the first `left` of them flush left; lines may be longer than the terminal."""
+def _print_table(console: Terminal, titles: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> None:
+    """Prints a table that fits the terminal: names are cut first, then columns are left out on the right."""
+    lines, left_out = table_lines(titles, rows, left, console.width)
+    console.print()
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    if left_out:
+        console.print(f"no room for: {', '.join(left_out)}")
+
+
+def table_lines(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], left: int, width: int
+) -> tuple[list[str], list[str]]:
+    """Lines of a table, and the titles of the columns that have no room.
+
+    Args:
+        titles: Of the columns.
+        rows: Their cells.
+        left: Number of columns that are flush left.
+        width: Of the terminal.
+    """
     table = [list(titles), *(list(row) for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(titles))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    ]
+    shown = len(titles)
+    while shown > left + 1 and _LEAST_NAME + sum(widths[1:shown]) + 2 * (shown - 1) > width:
+        shown -= 1
+    room = max(_LEAST_NAME, width - sum(widths[1:shown]) - 2 * (shown - 1))
+    widths[0] = min(widths[0], room)
+    lines = []
+    for row in table:
+        name = row[0] if len(row[0]) <= room else row[0][: room - 1] + "…"
+        cells = [name, *row[1:shown]]
+        placed = [
+            cell.ljust(widths[column]) if column < left else cell.rjust(widths[column])
+            for column, cell in enumerate(cells)
+        ]
+        lines.append("  ".join(placed).rstrip())
+    return lines, list(titles[shown:])
 
 
 def holder_lines(waits: Waits, most_tasks: int) -> list[str]:

@@ -57,7 +57,8 @@ def run_study(
     records: dict[str, ExperimentRecord] = {}
     for number, experiment in enumerate(experiments, start=1):
         observer.announce(f"{study.name}, experiment {number} of {len(experiments)}: {experiment.title}")
-        records[experiment.name] = compare(experiment.spec, store, observer, workers=workers)
+        with store.part_of(study.name):
+            records[experiment.name] = compare(experiment.spec, store, observer, workers=workers)
     result = study.read(options, folder, records)
     return StudyFinding(study.name, options, folder, experiments, records, result)
 

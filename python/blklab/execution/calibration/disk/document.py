@@ -86,7 +86,7 @@ class Nearest(_Part):
 
 
 class DiskCalibration(_Part):
-    """The result of `blklab calibrate TARGET`."""
+    """The result of `blklab calibrate disk TARGET`."""
 
     schema_: str = Field(default=SCHEMA, alias="schema")
     target: str

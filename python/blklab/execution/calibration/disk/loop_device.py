@@ -100,7 +100,7 @@ def loop_remark(machine: Machine) -> str:
     """The source of its speed."""
     return (
         f"a thread copies in memory, in parts of the times of the cost table {machine.name}; "
-        "`blklab calibrate --processor` measures this machine's"
+        "`blklab calibrate processor` measures this machine's"
     )
 
 
