@@ -124,6 +124,11 @@ class VerdictPart(Part):
     choice_reason: str
     regret: list[RegretPart]
     """Schedulers in force first, then by their bounds, which hold together at the experiment's confidence."""
+
+
+class ExperimentVerdictPart(VerdictPart):
+    """The answer of an experiment, with the advice that follows."""
+
     recommendation: RecommendationPart
 
 
@@ -151,7 +156,7 @@ class CompareDocument(Part):
     results: list[ResultPart]
     comparisons: list[ComparisonPart]
     verdicts: list[MetricVerdictPart]
-    verdict: VerdictPart
+    verdict: ExperimentVerdictPart
     goal: GoalPart | None
     sweeps: list[SweepPart]
     during_runs: MachinePart | None
@@ -290,7 +295,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         results=[ResultPart.of(result) for result in analysis.results],
         comparisons=[ComparisonPart.of(comparison) for comparison in analysis.comparisons],
         verdicts=[MetricVerdictPart.of(verdict) for verdict in analysis.metric_verdicts],
-        verdict=VerdictPart.of(analysis.verdict),
+        verdict=ExperimentVerdictPart.of(analysis.verdict),
         goal=goal_part(analysis.goal),
         sweeps=sweep_parts(analysis),
         during_runs=machine_part(analysis, record.samples),
