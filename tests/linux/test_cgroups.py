@@ -27,6 +27,7 @@ from blklab.linux.cgroups.settings import (
     device_numbers,
     group_names,
     honors_weights,
+    shell_text,
     undo_writes,
     wanted_settings,
 )
@@ -422,3 +423,10 @@ def test_choices_under_which_shares_by_weight_are_skewed() -> None:
     assert skewing_shares(choices[2:3], {"/": {"io.cost.qos": "enable=1"}})
     measured = {"/": {"io.cost.qos": "enable=1", "io.cost.model": "ctrl=user model=linear rbps=1"}}
     assert skewing_shares(choices[2:3], measured) == []
+
+
+def test_a_preview_does_not_look_at_a_device_that_it_does_not_make() -> None:
+    coming = Disk("loop93", "", Path("/sys/x"), Path("/dev/no-such-loop"), "", "", "", 1, None)
+    (number,) = device_numbers([coming])
+    assert shell_text(f"{number} rbps=1m") == '"$(cat /sys/class/block/loop93/dev) rbps=1m"'
+    assert shell_text("8:0 rbps=1m") == "'8:0 rbps=1m'"

@@ -121,6 +121,19 @@ def test_the_runtime_is_replaced_only_where_time_decides() -> None:
     assert "runtime=4" in text.splitlines()
 
 
+def test_a_runtime_is_given_to_time_based_jobs_that_have_none() -> None:
+    work = workload("[a]\nsize=1m\ntime_based\n[b]\nsize=1m\n")
+    text = job_file_text(work, regions_in_directory(work), seed=1, runtime_ns=250_000_000)
+    assert text.count("runtime=250000us") == 1
+    assert "runtime" not in job_file_text(work, regions_in_directory(work), seed=1)
+
+
+def test_a_job_does_whole_blocks_of_its_part_only() -> None:
+    # fio would do a seventh I/O where the file or device goes on.
+    work = workload("[a]\nsize=25k\nbs=4k\n")
+    assert "size=24576" in job_file_text(work, regions_on_device(work, "/dev/x", 1 << 20), seed=1)
+
+
 def test_sections_with_odd_names_are_given_plain_ones() -> None:
     work = workload("[../a b]\nsize=1m\n")
     assert "[job-1]" in job_file_text(work, regions_in_directory(work), seed=1)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blklab import _core
 from blklab.errors import JobFileError, SpaceError
 from blklab.linux.scratch.layout import Region, files_in_directory, regions_in_directory, regions_on_device
 from blklab.spec.workloads import Workload, load_workload, parse_workload, shipped_workloads
@@ -105,3 +107,48 @@ def test_files_never_overlap_on_a_device(jobs: list[tuple[int, int, str, int]]) 
             spans[key] = min(start, region.offset_bytes), max(end, region.end_bytes)
     ordered = sorted(spans.values())
     assert all(first[1] <= second[0] for first, second in pairwise(ordered))
+
+
+_SHARES = st.sampled_from(["", "0", "16k", "1m", "3m", "10%", "33%", "100%"])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 3),
+            _SHARES,
+            _SHARES,
+            _SHARES,
+            st.sampled_from(["", "2m", "1234k"]),
+            st.sampled_from(["", "x", "y", "/dev/x"]),
+            st.sampled_from(["4k", "12k", "4k,16k"]),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_hosts_and_models_lay_out_alike(jobs: list[tuple[int, str, str, str, str, str, str]]) -> None:
+    text = ""
+    for index, (numjobs, *values) in enumerate(jobs):
+        names = ("size", "offset", "offset_increment", "filesize", "filename", "bs")
+        given_options = [f"{name}={value}" for name, value in zip(names, values, strict=True) if value]
+        text += "\n".join([f"[j{index}]", f"numjobs={numjobs}", "rw=read", *given_options, ""])
+    work = workload(text)
+    try:
+        hosts = regions_on_device(work, "/dev/x", 40 * MIB + 4096)
+    except (JobFileError, SpaceError):
+        hosts = None
+    try:
+        answer = json.loads(_core.job_transfers(text, "test.fio", 40 * MIB + 4096, 1, 1 << 20))
+    except _core.SimulationError:
+        answer = None
+    if hosts is None or answer is None:
+        # A model has no room for a part that a host refuses, and the other way round.
+        assert answer is None or hosts is None
+        return
+    for job, regions, clones in zip(work.jobs, hosts, answer, strict=True):
+        for region, transfers in zip(regions, clones, strict=True):
+            assert transfers[0][1] == region.offset_bytes
+            whole = region.size_bytes // job.block_size_bytes
+            limit = region.size_bytes if region.pass_bytes is None else region.pass_bytes
+            assert len(transfers) == min(whole, -(-limit // job.block_size_bytes))

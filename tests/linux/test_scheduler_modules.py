@@ -12,6 +12,7 @@ from dead_journals import dead_journal
 
 from blklab.errors import SchedulerUnavailableError
 from blklab.linux.cgroups import settings as cgroup_settings
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal import journal as journal_module
 from blklab.linux.journal import modules as journal_modules
 from blklab.linux.journal.journal import Journal
@@ -209,3 +210,13 @@ def test_a_killed_run_s_module_is_unloaded_by_recovery(state: Path, monkeypatch:
     (report,) = recover(state)
     assert report.done == ["unloaded the module bfq"]
     assert modules.loaded == set()
+
+
+def test_a_name_of_single_queue_days_is_answered_with_its_successor(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk("sdx", "8:0", Path("/sys/x"), Path("/dev/null"), "", "", "", 1, None)
+    offered = iter([("none", ["none", "mq-deadline"]), ("mq-deadline", ["none", "mq-deadline"])])
+    monkeypatch.setattr(schedulers, "available_schedulers", lambda disk: next(offered))
+    monkeypatch.setattr(schedulers, "write_once", lambda path, text: None)
+    with pytest.raises(SchedulerUnavailableError, match="kept mq-deadline") as caught:
+        schedulers.set_scheduler(disk, "deadline")
+    assert caught.value.hint == "name it mq-deadline, as this kernel does"

@@ -150,6 +150,10 @@ fn canonical(spec: &OptionSpec, value: &str) -> Result<String, String> {
                 "{value} is a range, of which fio would take only the beginning; write bsrange={value}"
             ))
         }
+        ("filesize", _) if value.contains(['-', ':']) => Err(format!(
+            "{value} is a range, and files of different lengths are not supported; write one length, \
+             such as filesize=64m"
+        )),
         (name, Kind::Flag) if SET_BY_ANY_NUMBER.contains(&name) => {
             let number = value.parse::<i64>();
             Ok(number.map_or_else(|_| value.to_owned(), |number| u8::from(number != 0).to_string()))
@@ -281,6 +285,7 @@ mod tests {
             ("ioengine=external:/opt/spdk/build/fio/spdk_nvme", "passes commands by"),
             ("ioengine=null", "no I/O to a disk"),
             ("bs=4k-64k", "write bsrange=4k-64k"),
+            ("filesize=16k-8m", "write one length"),
             ("size={{ size }}", "template"),
             ("iodepth=$DEPTH", "template"),
             ("bs=@BS@", "template"),

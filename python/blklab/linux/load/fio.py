@@ -246,7 +246,7 @@ def _starts(job: Job) -> dict[str, bool]:
 
 def _option_lines(job: Job, runtime_ns: int | None, *, ramps: bool) -> list[str]:
     lines = []
-    if job.time_based and job.runtime_ns is None and runtime_ns is not None:
+    if job.time_based and "runtime" not in job.options and runtime_ns is not None:
         lines.append(f"runtime={max(runtime_ns // 1000, 1)}us")
     left_out = {*_OURS, *(NUMA_OPTIONS if missing_nodes(job) else ())}
     for option, value in job.options.items():

@@ -99,7 +99,9 @@ def set_scheduler(disk: Disk, name: str) -> None:
     kept = available_schedulers(disk)[0]
     if kept != name:
         raise SchedulerUnavailableError(
-            f"{disk.name}: asked for the scheduler {name}, the kernel kept {kept}"
+            f"{disk.name}: asked for the scheduler {name}, the kernel kept {kept}",
+            # blk-mq takes names of single-queue days for their successors.
+            hint=f"name it {kept}, as this kernel does" if (kept or "").endswith(f"-{name}") else None,
         )
 
 
