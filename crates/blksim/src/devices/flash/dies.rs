@@ -34,6 +34,14 @@ pub enum Hold {
 }
 
 impl Hold {
+    pub fn named(name: &str) -> Self {
+        match name {
+            "program" => Self::Programs,
+            "all" => Self::All,
+            _ => Self::Nothing,
+        }
+    }
+
     fn covers(self, purpose: Purpose) -> bool {
         match self {
             Self::Nothing => false,
@@ -57,24 +65,24 @@ struct Die {
 
 #[derive(Debug, Clone)]
 pub struct Dies {
-    dies: Vec<Die>,
+    each: Vec<Die>,
     suspend_ns: u64,
     hold: Hold,
 }
 
 impl Dies {
     pub fn new(count: usize, suspend_ns: u64, hold: Hold) -> Self {
-        Self { dies: (0..count).map(|_| Die::default()).collect(), suspend_ns, hold }
+        Self { each: (0..count).map(|_| Die::default()).collect(), suspend_ns, hold }
     }
 
     #[inline]
     pub fn count(&self) -> usize {
-        self.dies.len()
+        self.each.len()
     }
 
     /// The end of each die's reads and of its work, as far as is known.
     pub fn times(&self) -> impl Iterator<Item = UnitTimes> + '_ {
-        self.dies.iter().map(|die| UnitTimes {
+        self.each.iter().map(|die| UnitTimes {
             reads_end_ns: die.reads_end_ns,
             work_end_ns: if die.active.is_some() { die.all_end_ns.max(die.work_end_ns) } else { 0 },
         })
@@ -83,7 +91,7 @@ impl Dies {
     /// Reads for `read_ns` from `ready_ns` on. Returns the end of the read.
     #[inline]
     pub fn read(&mut self, die: usize, ready_ns: u64, read_ns: u64) -> u64 {
-        let die = &mut self.dies[die];
+        let die = &mut self.each[die];
         let mut start_ns = ready_ns.max(die.reads_end_ns);
         if unlikely(die.active.is_some()) {
             if die.active.is_some_and(|work| self.hold.covers(work.purpose)) {
@@ -104,7 +112,7 @@ impl Dies {
 
     /// Adds work. Returns the expected end of all the die's work.
     pub fn add(&mut self, index: usize, work: Work, outbox: &mut Outbox) -> u64 {
-        let die = &mut self.dies[index];
+        let die = &mut self.each[index];
         if die.active.is_some() {
             die.queue.push_back(work);
             die.all_end_ns += work.duration_ns;
@@ -116,7 +124,7 @@ impl Dies {
 
     /// The end of a die's work may have come. Returns the work that is done.
     pub fn wake(&mut self, index: usize, outbox: &mut Outbox) -> Option<Work> {
-        let die = &mut self.dies[index];
+        let die = &mut self.each[index];
         let done = die.active?;
         if die.work_end_ns > outbox.now_ns() {
             // Reads came in between.

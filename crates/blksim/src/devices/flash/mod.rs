@@ -176,13 +176,6 @@ impl Flash {
             "random" => Condition::Random,
             _ => Condition::Sequential,
         };
-        let hold = match values.word("hold") {
-            "program" => Hold::Programs,
-            "all" => Hold::All,
-            _ => Hold::Nothing,
-        };
-        let burst_slots = get("collection_burst") / SLOT_BYTES;
-        let since_burst = Stream::named(seed, "device/flash/collection").below(burst_slots.max(1));
         let ftl = Ftl::new(shape, condition, seed).map_err(|message| fail("capacity", message))?;
         Ok(Self {
             facts: Facts {
@@ -197,9 +190,9 @@ impl Flash {
                 max_hw_sectors_kb: get("max_sectors_kb") as u32,
             },
             front_end: FrontEnd::new(get("slots") as u32, get("arbitration_burst") as u32),
-            collector: Collector::new(burst_slots, get("collection_dies") as usize, since_burst),
+            collector: collector(values, seed),
             ftl,
-            dies: Dies::new(dies as usize, get("suspend"), hold),
+            dies: Dies::new(dies as usize, get("suspend"), Hold::named(values.word("hold"))),
             unit_slots: shape.unit,
             unit_bytes,
             by_channels: Divisor::new(channels)
@@ -506,6 +499,13 @@ impl Flash {
             outbox.complete_at(outbox.now_ns() + self.interface_ns + self.flush_ns, id);
         }
     }
+}
+
+/// The collector of these parameters; the seed says where between two bursts the drive begins.
+fn collector(values: &Values, seed: u64) -> Collector {
+    let burst_slots = values.get("collection_burst") / SLOT_BYTES;
+    let since_burst = Stream::named(seed, "device/flash/collection").below(burst_slots.max(1));
+    Collector::new(burst_slots, values.get("collection_dies") as usize, since_burst)
 }
 
 /// Slots that a command touches.
