@@ -15,7 +15,7 @@ _MAY_WRITE = {
     "linux/load/command_supervisor.py": "a program of its own, whose output blklab reads",
 }
 """Files that name ``sys.stdout`` or ``sys.stderr``, and why."""
-_MAY_MAKE_TEXT = {"report/terminal.py", "report/text/comparison.py"}
+_MAY_MAKE_TEXT = {"report/terminal.py", "report/text/printer.py"}
 """Files that make rich's `Text`, of text that they have filtered."""
 
 

@@ -73,6 +73,9 @@ def furnish(folder: Path) -> None:
     (folder / "groups.fio").write_text(GROUPS)
     (folder / "build.toml").write_text('purpose = "A build."\ncommand = "true"\n')
     (folder / "results.csv").write_text(_TABLE)
+    (folder / "schedulers.csv").write_text(
+        "".join(",".join(line.split(",")[:2]) + "\n" for line in _TABLE.splitlines())
+    )
     for page in (ROOT / "docs").rglob("*.md"):
         for name, text in _FILE.findall(page.read_text("utf-8")):
             (folder / name).write_text(text)
@@ -84,6 +87,8 @@ def furnish(folder: Path) -> None:
     for name in ("a.json", "b.json"):
         shutil.copy(readers / "fio.json", folder / name)
     record_simulation(folder / "build.blkrecord", "hdd-7200", _ISSUE, "none")
+    shutil.copy(folder / "build.blkrecord", folder / "database.blkrecord")
+    (folder / "blklab-samsung").mkdir()
     for name in ("studies", "benches", "docs"):
         (folder / name).symlink_to(ROOT / name)
 

@@ -28,7 +28,7 @@ _EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" fo
         ("under labels of your own", "blklab analyse a.json b.json --label a.json=none --label b.json=bfq"),
         (
             "a table, with a page",
-            "blklab analyse results.csv --factor scheduler --by workload --value iops --html results.html",
+            "blklab analyse results.csv --value rate_MBps --factor scheduler --run session --html r.html",
         ),
     ),
 )

@@ -24,6 +24,7 @@ from blklab.records.store import Store
 from blklab.report.documents.comparison import compare_document
 from blklab.report.html.comparison import render_html
 from blklab.report.text.comparison import render
+from blklab.report.text.job_shares import render_job_shares
 from blklab.spec.request import SpecValues
 
 
@@ -77,5 +78,7 @@ def command(
     write_monitoring([document], openmetrics_file, junit_file)
     if "-" not in files:
         render(document, console_out(), verbose=verbose)
+        if verbose:
+            render_job_shares(document, console_out())
     if opens and html_file not in (None, "-"):
         open_page(str(html_file))

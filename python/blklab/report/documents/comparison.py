@@ -35,6 +35,7 @@ from blklab.report.documents.findings import (
     steadiness_parts,
     sweep_parts,
 )
+from blklab.report.documents.job_shares import JobSharesPart, job_shares_parts
 from blklab.report.documents.parts import MeanPart, PairPart, Part
 from blklab.report.documents.phases import ChangePart, ChangesPart, change_part, changes_part
 from blklab.report.documents.processors import ProcessorPart, processor_parts
@@ -168,6 +169,8 @@ class CompareDocument(Part):
     """None if nothing changed while the load ran."""
     processors: list[ProcessorPart] = Field(default_factory=list)
     """Of models that run on a cost table; empty elsewhere."""
+    jobs: list[JobSharesPart] = Field(default_factory=list)
+    """Of workloads with two jobs or more."""
     warnings: list[str]
     """Of all that can make the answer wrong."""
     notes: list[str] = Field(default_factory=list)
@@ -303,6 +306,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         noise=noise_parts(analysis.noise, record.spec.slots),
         changes=changes_part(record),
         processors=processor_parts(record),
+        jobs=job_shares_parts(record),
         warnings=[*split(record.warnings)[0], *analysis.verdict.warnings],
         notes=split(record.warnings)[1],
         failed_runs=[

@@ -27,6 +27,7 @@ from blklab.report.html.tables import FigureTable, MatrixRow, figure_table, pair
 from blklab.report.summary.commands import command_sentence
 from blklab.report.summary.conduct import noise_sentences
 from blklab.report.summary.designs import design_of_workload, unit_of
+from blklab.report.summary.job_shares import JobTable, job_tables
 from blklab.report.summary.phases import PhaseTable, phase_table
 from blklab.report.summary.standing import (
     Standing,
@@ -95,6 +96,8 @@ class WorkloadSection:
     phases: PhaseTable | None
     switchback: SwitchbackSection | None
     """None if the workload has runs."""
+    jobs: JobTable | None
+    """None for a workload with one job."""
 
 
 def workload_section(
@@ -153,6 +156,7 @@ def workload_section(
         switchback=switchback_section(record, document, design, series, looks, order)
         if design is not None and switched and design.samples
         else None,
+        jobs=next((one for one in job_tables(document) if one.workload == workload.name), None),
     )
 
 

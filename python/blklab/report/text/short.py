@@ -75,7 +75,7 @@ def render_short(
 
 def _head(document: CompareDocument, printer: Printer) -> list[Text]:
     style = STATUS_STYLES[document.verdict.status]
-    lines = [Text(), *printer.wrapped((answer_of(document).sentence, style))]
+    lines = [printer.text(""), *printer.wrapped((answer_of(document).sentence, style))]
     warnings = document.warnings
     for warning in warnings[:MOST_WARNINGS]:
         lines += printer.wrapped(("⚠ WARNING: ", "bold yellow"), warning, most=3)
@@ -106,7 +106,7 @@ def _tail(
     if steps:
         lines += printer.wrapped(steps[0].text)
         if steps[0].command is not None:
-            lines.append(Text("    ").append_text(printer.text(steps[0].command, "bold")))
+            lines.append(printer.text("    ").append_text(printer.text(steps[0].command, "bold")))
     more_of_it = report_file or f"blklab report {document.run} -v"
     lines.append(printer.text("All figures and charts: ").append_text(printer.text(more_of_it, "bold")))
     answer = answer_of(document)
@@ -207,7 +207,7 @@ def _drawn(document: CompareDocument, chart: _Chart, printer: Printer) -> list[T
     for bar, name in zip(chart.bars, names, strict=True):
         sign, style = SIGNS[bar.standing]
         shown = name if len(name) <= name_width else f"{name[: name_width - 1]}…"
-        text = Text(" ").append_text(printer.text(f"{sign} ", style))
+        text = printer.text(" ").append_text(printer.text(f"{sign} ", style))
         text.append(printer.clean(f"{shown:<{name_width}}  {bar.figure:>{figure_width}} "))
         length = 0.0 if bar.value is None else bar.value / largest * cells
         text.append(f"{printer.bar(length):<{cells}} ", style)

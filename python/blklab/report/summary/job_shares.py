@@ -1,0 +1,58 @@
+"""A table of jobs and schedulers: each job's rate and share, and the ratio of each two jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blklab.quantities.units import format_si
+from blklab.report.documents.comparison import CompareDocument
+from blklab.report.documents.job_shares import JobRatioPart, JobSharesPart
+
+
+@dataclass(frozen=True)
+class JobTable:
+    """The jobs of one workload."""
+
+    workload: str
+    headings: list[str]
+    """Schedulers."""
+    rows: list[tuple[str, list[str]]]
+    """A job, or two jobs, with a cell for each scheduler."""
+
+
+def job_tables(document: CompareDocument) -> list[JobTable]:
+    """A table for each workload with two jobs or more."""
+    workloads = dict.fromkeys(part.workload for part in document.jobs)
+    return [_table(name, [part for part in document.jobs if part.workload == name]) for name in workloads]
+
+
+def _table(workload: str, parts: list[JobSharesPart]) -> JobTable:
+    jobs = list(dict.fromkeys(rate.job for part in parts for rate in part.rates))
+    pairs = list(dict.fromkeys((ratio.first, ratio.second) for part in parts for ratio in part.ratios))
+    rows = [(job, [_rate(part, job) for part in parts]) for job in jobs]
+    rows += [
+        (f"{first} : {second}", [_ratio(part, first, second) for part in parts]) for first, second in pairs
+    ]
+    return JobTable(workload, [part.scheduler for part in parts], rows)
+
+
+def _rate(part: JobSharesPart, job: str) -> str:
+    found = next((rate for rate in part.rates if rate.job == job), None)
+    return "" if found is None else f"{format_si(found.bytes_per_second, 'B/s')} ({found.share:.0%})"
+
+
+def _ratio(part: JobSharesPart, first: str, second: str) -> str:
+    found = next((one for one in part.ratios if (one.first, one.second) == (first, second)), None)
+    return "" if found is None else ratio_text(found)
+
+
+def ratio_text(found: JobRatioPart) -> str:
+    """``7.9 : 1 [7.7, 8.1]``."""
+    mean = f"{_number(found.ratio)} : 1"
+    if found.low is None or found.high is None:
+        return mean
+    return f"{mean} [{_number(found.low)}, {_number(found.high)}]"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
