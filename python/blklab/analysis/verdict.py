@@ -25,6 +25,7 @@ from blklab.analysis.noise import WorkloadNoise, noise_of
 from blklab.analysis.overall import (
     Verdict,
     differing_controls,
+    differing_placebos,
     overall_verdict,
     recommendation,
     verdict_for_goal,
@@ -41,6 +42,8 @@ from blklab.analysis.tie_breaking import break_tie
 from blklab.analysis.values import ExperimentValues, experiment_values
 from blklab.records.experiment import ExperimentRecord
 from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.schedulers import COPY
+from blklab.spec.targets import ModelTarget
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ def _answer(values: ExperimentValues, design: Design, spec: ExperimentSpec, warn
         verdict = verdict_for_goal(goal, found.verdict, labels)
     tie = break_tie(values, verdict.best, design) if verdict.status == "equal" else None
     differing = differing_controls(verdicts, comparisons)
+    placebos = differing_placebos(_copies(spec), verdicts, comparisons)
     deciding = deciding_questions(values) if scores is None else [scores.question]
     if len(deciding) > 1:
         verdicts = [
@@ -134,15 +138,29 @@ def _answer(values: ExperimentValues, design: Design, spec: ExperimentSpec, warn
         comparisons=comparisons,
         metric_verdicts=verdicts,
         verdict=with_regret(
-            recommendation(verdict, tie, differing, warnings),
+            recommendation(verdict, tie, differing, warnings, placebos),
             regrets(deciding, design, labels, values.in_force),
             values.in_force,
             confidence=design.confidence,
             limit=spec.good_enough,
-            controls_differ=bool(differing),
+            controls_differ=bool(differing or placebos),
         ),
         goal=found,
     )
+
+
+def _copies(spec: ExperimentSpec) -> dict[str, str]:
+    """The label of each unchanged copy in a module, with that of its original; none on models."""
+    if isinstance(spec.parsed_target, ModelTarget):
+        return {}
+    return {
+        copy.label: original.label
+        for copy in spec.schedulers
+        for original in spec.schedulers
+        if copy.kernel == COPY
+        and original.kernel is None
+        and (copy.name, copy.tunables) == (original.name, original.tunables)
+    }
 
 
 def _with_own_regret(

@@ -53,6 +53,7 @@ class HostBackend:
     COMMANDS = True
     GUESTS = False
     SWITCHBACK = True
+    MODULES = True
 
     def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> None:
         """None: the disk's own machine computes."""

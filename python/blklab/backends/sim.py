@@ -54,6 +54,7 @@ class SimBackend:
     COMMANDS = False
     GUESTS = False
     SWITCHBACK = False
+    MODULES = False
 
     def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> str:  # noqa: ARG002 - of guests
         """The usual table."""

@@ -42,6 +42,7 @@ class UmlBackend:
     COMMANDS = True
     GUESTS = True
     SWITCHBACK = False
+    MODULES = False
 
     def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> str:
         """The usual table where guests can take one, else the one that is free."""
