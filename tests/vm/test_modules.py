@@ -17,7 +17,7 @@ archive=$(ls /usr/src/linux-source-*.tar.* | tail -1)
 mkdir -p /root/tree && cd /root/tree
 tar -xf $archive --strip-components=1 --occurrence=1 --wildcards '*/block/kyber-iosched.c'
 cp block/kyber-iosched.c kyber.orig
-sed -i '/^static struct request \\*kyber_dispatch_request/,/^}/s/^\\tspin_lock/\\tmdelay(100);\\n\\tspin_lock/' \
+sed -i '/^static .*kyber_dispatch_request/,/^}/s/^\\tspin_lock/\\tmdelay(100);\\n\\tspin_lock/' \
     block/kyber-iosched.c
 sed -i 's/^#include <linux.blkdev.h>/&\\n#include <linux\\/delay.h>/' block/kyber-iosched.c
 mkdir -p a/block b/block && mv kyber.orig a/block/kyber-iosched.c && mv block/kyber-iosched.c b/block/
