@@ -188,3 +188,26 @@ def test_results_lie_within_their_intervals_and_agree_with_ratios() -> None:
         assert result.n == 6
     pair = next(comparison for comparison in analysis.comparisons if comparison.metric == "iops")
     assert pair.ratio == pytest.approx(means[pair.first].mean / means[pair.second].mean)
+
+
+def test_an_unchanged_copy_that_differs_withholds_the_recommendation() -> None:
+    """A module without a change is its original, so something else than a patch is at work."""
+    labels = ("kyber", "kyber@copy", "kyber@mine")
+    for speed, status in ((1.0, "best"), (1.2, "withheld")):
+        behaviours = {
+            "kyber": SchedulerBehaviour(noise=0.002),
+            "kyber@copy": SchedulerBehaviour(speed=speed, noise=0.002),
+            "kyber@mine": SchedulerBehaviour(speed=1.5, noise=0.002),
+        }
+        verdict = analyse(make_experiment(make_spec(labels, blocks=6), behaviours=behaviours)).verdict
+        assert verdict.status == status
+    assert verdict.choice is None
+    assert verdict.text.startswith("withheld because the unchanged copy kyber@copy differs from its original")
+    assert "kyber@copy is kyber without a change" in verdict.warnings[0]
+
+
+def test_a_guest_kernel_called_copy_is_no_placebo() -> None:
+    labels = ("kyber", "kyber@copy")
+    spec = make_spec(labels, blocks=6, target="uml:nvme-tlc")
+    behaviours = {"kyber": SchedulerBehaviour(noise=0.002), "kyber@copy": SchedulerBehaviour(1.2, 0.002)}
+    assert analyse(make_experiment(spec, behaviours=behaviours)).verdict.status == "best"

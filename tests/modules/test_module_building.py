@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_kernel import KYBER_C, PATCH, RELEASE, SmallKernel, make_small_kernel
 
 from blklab.errors import (
     FormatError,
@@ -26,22 +25,7 @@ from blklab.modules.building import ModuleRequest, build_module, plan_module
 from blklab.modules.headers import running_release
 from blklab.modules.signing import SigningKey
 from blklab.modules.store import find_module, find_modules, remove_module
-
-
-@pytest.fixture
-def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallKernel:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return make_small_kernel(tmp_path)
-
-
-@pytest.fixture
-def request_for(kernel: SmallKernel) -> Callable[..., ModuleRequest]:
-    def make(name: str = "mine", **options: object) -> ModuleRequest:
-        settings = {"scheduler": "kyber", "source": str(kernel.source), "headers": kernel.headers}
-        settings |= {"release": RELEASE, "types": kernel.types} | options
-        return ModuleRequest(name, **settings)  # type: ignore[arg-type]
-
-    return make
+from modules.small_kernel import KYBER_C, PATCH, RELEASE, SmallKernel
 
 
 def silent(_line: str) -> None:

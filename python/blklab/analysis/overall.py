@@ -6,7 +6,7 @@ description. A control that differs withholds every recommendation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -90,7 +90,11 @@ def verdict_for_goal(goal: Goal, found: MetricVerdict | None, labels: Sequence[s
 
 
 def with_choice(
-    verdict: Verdict, tie: TieBreak | None, differing: Sequence[Comparison], warnings: Sequence[str]
+    verdict: Verdict,
+    tie: TieBreak | None,
+    differing: Sequence[Comparison],
+    warnings: Sequence[str],
+    placebos: Sequence[Comparison] = (),
 ) -> Verdict:
     """The answer with the one of the best to take, or withheld.
 
@@ -99,13 +103,21 @@ def with_choice(
         tie: Of several equals the one to take, if a rule tells them apart.
         differing: Pairs that differ in a control (`differing_controls`).
         warnings: Follow those about controls.
+        placebos: Unchanged copies that differ from their originals (`differing_placebos`).
     """
-    verdict = replace(verdict, warnings=[*map(_control_warning, differing), *warnings])
+    about = [*map(_control_warning, differing), *map(_placebo_warning, placebos)]
+    verdict = replace(verdict, warnings=[*about, *warnings])
     if verdict.status == "best":
         verdict = replace(verdict, choice=verdict.best[0])
     elif tie is not None:
         verdict = replace(verdict, choice=tie.label, choice_reason=tie.reason)
     controls = list(dict.fromkeys(pair.workload for pair in differing))
+    copies = list(dict.fromkeys(pair.first for pair in placebos))
+    if copies and verdict.status in ("best", "equal"):
+        verb = "differs from its original" if len(copies) == 1 else "differ from their originals"
+        what = "copy" if len(copies) == 1 else "copies"
+        text = f"withheld because the unchanged {what} {join_names(copies)} {verb}; otherwise: {verdict.text}"
+        return Verdict("withheld", [], verdict.best, text, None, verdict.warnings)
     if not controls or verdict.status not in ("best", "equal"):
         return verdict
     # Something other than the scheduler was at work.
@@ -135,6 +147,35 @@ def differing_controls(
         for pair in comparisons
         if (pair.workload, pair.metric) in deciding and pair.outcome in ("better", "worse")
     ]
+
+
+def differing_placebos(
+    copies: Mapping[str, str], verdicts: Sequence[MetricVerdict], comparisons: Sequence[Comparison]
+) -> list[Comparison]:
+    """Unchanged copies that differ from their originals by a metric that decides, seen from the copy.
+
+    Args:
+        copies: The label of each copy, with that of its original.
+        verdicts: Of all workloads and metrics.
+        comparisons: Of all pairs.
+    """
+    deciding = {(v.workload, v.metric) for v in verdicts if v.decides}
+    return [
+        pair.seen_from(copy)
+        for copy, original in copies.items()
+        for pair in comparisons
+        if {pair.first, pair.second} == {copy, original}
+        and (pair.workload, pair.metric) in deciding
+        and pair.outcome in ("better", "worse")
+    ]
+
+
+def _placebo_warning(pair: Comparison) -> str:
+    """A copy without a change that differs points at the set-up or the build, not at a patch."""
+    return (
+        f"{pair.workload}: {pair.first} is {pair.second} without a change, and differs from it "
+        f"({pair.effect}): something else than a patch is at work, so nothing is recommended"
+    )
 
 
 def _control_warning(pair: Comparison) -> str:

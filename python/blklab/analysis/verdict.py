@@ -26,6 +26,7 @@ from blklab.analysis.noise import WorkloadNoise, noise_of
 from blklab.analysis.overall import (
     Verdict,
     differing_controls,
+    differing_placebos,
     overall_verdict,
     verdict_for_goal,
     with_choice,
@@ -44,6 +45,8 @@ from blklab.analysis.values import ExperimentValues, experiment_values
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import SLOW_SWITCH
 from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.schedulers import COPY
+from blklab.spec.targets import ModelTarget
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,7 @@ def _answer(
         verdict = verdict_for_goal(goal, found.verdict, labels)
     tie = break_tie(values, verdict.best, design) if verdict.status == "equal" else None
     differing = differing_controls(verdicts, comparisons)
+    placebos = differing_placebos(_copies(spec), verdicts, comparisons)
     deciding = deciding_questions(values) if scores is None else [scores.question]
     if len(deciding) > 1:
         verdicts = [
@@ -148,7 +152,7 @@ def _answer(
             labels=labels,
             in_force=values.in_force,
             tie=tie,
-            controls_differ=bool(differing),
+            controls_differ=bool(differing or placebos),
             margin=design.margin,
             fewest_samples=design.fewest_samples,
         ),
@@ -159,7 +163,9 @@ def _answer(
         results=[mean for several in means[:nr_asked] for mean in several],
         comparisons=comparisons,
         metric_verdicts=verdicts,
-        verdict=with_recommendation(with_choice(verdict, tie, differing, warnings), bounds, advised),
+        verdict=with_recommendation(
+            with_choice(verdict, tie, differing, warnings, placebos), bounds, advised
+        ),
         goal=found,
     )
 
@@ -174,9 +180,26 @@ def _pairs_of(
 
 def _subject(record: ExperimentRecord) -> Subject:
     kernels = {choice.kernel for choice in record.spec.schedulers}
-    if len(kernels) > 1:
+    names = {choice.name for choice in record.spec.schedulers}
+    on_host = record.target.backend == "host"
+    # On a host the others are modules: the question is about a patch if nothing but variants is compared.
+    if len(kernels) > 1 and (not on_host or len(names) == 1):
         return "kernels"
-    return "disk" if record.target.backend == "host" else "model"
+    return "disk" if on_host else "model"
+
+
+def _copies(spec: ExperimentSpec) -> dict[str, str]:
+    """The label of each unchanged copy in a module, with that of its original; none on models."""
+    if isinstance(spec.parsed_target, ModelTarget):
+        return {}
+    return {
+        copy.label: original.label
+        for copy in spec.schedulers
+        for original in spec.schedulers
+        if copy.kernel == COPY
+        and original.kernel is None
+        and (copy.name, copy.tunables) == (original.name, original.tunables)
+    }
 
 
 def _with_own_regret(

@@ -54,6 +54,7 @@ class HostBackend:
     GUESTS = False
     HISTORY = False
     SWITCHBACK = True
+    MODULES = True
 
     def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> None:
         """None: the disk's own machine computes."""

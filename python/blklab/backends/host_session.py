@@ -22,6 +22,8 @@ from blklab.backends.host_changes import (
     settings_of_groups,
 )
 from blklab.backends.host_commands import CommandRuns
+from blklab.backends.host_modules import HostModules
+from blklab.backends.host_modules import module_commands as own_module_commands
 from blklab.backends.host_replays import HostReplays
 from blklab.backends.host_stretch import load_ns, slot_samples, stretch_window_ms, take_turns
 from blklab.backends.host_warnings import (
@@ -127,6 +129,7 @@ class HostSession:
         self._journal_or_none = journal
         self._settings = QueueSettings(leaves, options.queue)
         self._grace_periods = GracePeriods()
+        self._modules = HostModules()
         self._groups: RunCgroups | None = None
         self._group_settings: list[CgroupSetting] = []
         self._choice_settings: ChoiceSettings | None = None
@@ -209,6 +212,7 @@ class HostSession:
         if self._journal_or_none is None:
             return None
         load_modules([choice.name], (), self._journal)
+        self._modules.load([choice], self._journal)
         try:
             settings = self._settings.apply(choice.model_copy(update={"tunables": {}}))
         finally:
@@ -239,6 +243,7 @@ class HostSession:
             check_job_file(self._fio, workload, text, self._run_folder.ready())
         # Before the groups: bfq's module brings files of theirs.
         load_modules((choice.name for choice in choices), self._wanted_attributes(choices), self._journal)
+        warnings += self._modules.load(choices, self._journal)
         self._create_groups([*_job_files(workloads), *loads_beside(workloads)], choices)
         try:
             self._settings.learn(choices)
@@ -502,10 +507,11 @@ class HostSession:
         return [*lines, *grace_periods.commands([*turns, "wait"])]
 
     def _commands_before_load(self, workload: Workload, choice: SchedulerChoice) -> list[str]:
-        if choice.name not in self._target.schedulers:
+        if choice.kernel is None and choice.name not in self._target.schedulers:
             raise unavailable_scheduler(self._target.target, choice.name, self._target.schedulers)
         loads = self._fio_loads([workload])
         lines = module_commands([choice.name], self._wanted_attributes([choice]))
+        lines += own_module_commands(choice)
         lines += self._space.commands(loads)
         names = group_names(self._options.cgroups, loads)
         if names or self._options.cgroups or choice.of_groups:
@@ -603,7 +609,8 @@ class HostSession:
         return self._groups.read_back([*self._group_settings, *self._choice_settings.in_force])
 
     def _check_disks(self) -> None:
-        """Makes sure that every leaf still exists and is still the same disk."""
+        """Makes sure that every leaf is still the same disk, and that the kernel reported no mistake."""
+        self._modules.check()
         for leaf in self._leaves:
             now = read_disk(leaf.sys_path, node=leaf.dev_path)
             same = (now.device_number, now.serial, now.wwid) == (leaf.device_number, leaf.serial, leaf.wwid)

@@ -132,6 +132,9 @@ class Backend(Protocol):
     SWITCHBACK: bool
     """Whether the design ``auto`` takes switchbacks: on machines whose speed wanders."""
 
+    MODULES: bool
+    """Whether ``SCHEDULER@NAME`` is a module of the running kernel instead of a guest kernel's scheduler."""
+
     def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> str | None:
         """The cost table of its runs unless another is named.
 

@@ -59,6 +59,7 @@ class SimBackend:
     GUESTS = False
     HISTORY = True
     SWITCHBACK = False
+    MODULES = False
 
     def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> str:  # noqa: ARG002 - of guests
         """The usual table."""

@@ -43,6 +43,7 @@ class UmlBackend:
     GUESTS = True
     HISTORY = False
     SWITCHBACK = False
+    MODULES = False
 
     def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> str:
         """The usual table where guests can take one, else the one that is free."""

@@ -17,7 +17,7 @@ from blklab.linux.apply.unit_settings import parse_units, unit_commands
 from blklab.linux.machine.requirements import require_linux, require_root
 from blklab.spec.goals import GRAMMAR_HINT, Goal, parse_goal
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
-from blklab.spec.targets import PathTarget
+from blklab.spec.targets import ModelTarget, PathTarget
 
 if TYPE_CHECKING:
     from blklab.linux.apply.application import ApplyPlan, UndoPlan
@@ -61,6 +61,7 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
         raise _nothing_to_apply(document)
     choices = {choice.label: choice for choice in record.spec.schedulers}
     label = advised.scheduler or _first_not_ruled_out(document)
+    _refuse_kernels(record, [label])
     _check_same_disks(record.run_id, target.path, record.target.disks, force=force)
     return choices[label], target.path
 
@@ -89,6 +90,9 @@ def _first_not_ruled_out(document: CompareDocument) -> str:
     return in_force if in_force in labels and verdict.status != "withheld" else labels[0]
 
 
+_OF_A_MODULE = "a module is for trials: it is unloaded when they end, and gone after a restart"
+
+
 def _refuse_kernels(record: Any, best: list[str]) -> None:
     """Refuses a verdict between guest kernels: no setting of a disk reproduces it."""
     won = [choice for choice in record.spec.schedulers if choice.label in best and choice.kernel is not None]
@@ -96,6 +100,11 @@ def _refuse_kernels(record: Any, best: list[str]) -> None:
     if not won or len(kernels) < 2:
         return
     choice = won[0]
+    if not isinstance(record.spec.parsed_target, ModelTarget):
+        raise RefusedError(
+            f"run {record.run_id} found {choice.label} best: {_OF_A_MODULE}",
+            hint=f"build a kernel for this machine with the patches of {choice.kernel}, and boot it",
+        )
     raise RefusedError(
         f"run {record.run_id} found {choice.label} best: the scheduler {choice.name} of the kernel"
         f" {choice.kernel}, and no setting of a disk changes the kernel",
@@ -221,7 +230,8 @@ def command(
         choice = parse_scheduler_choice(what)
         if choice.kernel is not None:
             raise UsageError(
-                f"{what}: a disk uses the running kernel's scheduler", hint=f"leave out @{choice.kernel}"
+                f"{what}: a disk uses the running kernel's own scheduler, and {_OF_A_MODULE}",
+                hint=f"leave out @{choice.kernel}",
             )
         if device is None:
             raise UsageError(

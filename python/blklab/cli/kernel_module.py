@@ -121,7 +121,7 @@ def module_command(
 
 
 def print_modules(modules: Sequence[BuiltModule]) -> None:
-    """Prints a table of modules; nothing if there are none."""
+    """Prints a table of modules, if there are any."""
     if not modules:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -24,6 +24,7 @@ from blklab.execution.slots import first_round, reasons_for_runs, settle_slots
 from blklab.execution.switchback import SwitchbackRun
 from blklab.linux.machine.description import describe_machine
 from blklab.linux.processes.signals import interrupted
+from blklab.modules.loading import build_copies, with_placebos
 from blklab.quantities.notes import stored
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.samples import RunSample
@@ -79,6 +80,7 @@ def compare(
     backend = _backend_of(spec)
     if resumed is None:
         spec = _settle_machine(spec, backend)
+    spec = _with_built_copies(spec, backend, observer)
     with backend.open(spec.parsed_target, _session_options(spec, run_id, workers=workers)) as session:
         spec = settle_schedulers(
             spec, session.target.schedulers, session.tunable_defaults, usual=_usual(backend, session)
@@ -137,6 +139,25 @@ def _of_order(spec: ExperimentSpec) -> list[str]:
             "between schedulers, and the intervals do not account for it"
         )
     ]
+
+
+def with_module_arms(spec: ExperimentSpec) -> ExperimentSpec:
+    """The experiment with an original and an unchanged copy beside each patched scheduler of a module.
+
+    Raises:
+        UnknownNameError: if a module was not built for the running kernel.
+    """
+    if all(choice.kernel is None for choice in spec.schedulers):
+        return spec
+    return spec.with_schedulers(with_placebos(spec.schedulers))
+
+
+def _with_built_copies(spec: ExperimentSpec, backend: Backend, observer: Observer) -> ExperimentSpec:
+    if not backend.MODULES:
+        return spec
+    spec = with_module_arms(spec)
+    build_copies(spec.schedulers, observer.announce)
+    return spec
 
 
 def check_workers(spec: ExperimentSpec, workers: Workers) -> None:
@@ -276,6 +297,7 @@ def planned_commands(
         spec = settle_schedulers(
             spec, session.target.schedulers, session.tunable_defaults, usual=_usual(backend, session)
         )
+        spec = with_module_arms(spec) if backend.MODULES else spec
         reasons = reasons_for_runs(spec, session, by_default=backend.SWITCHBACK) or {}
         switched = [workload for workload in spec.workloads if reasons.get(workload.name, "runs") is None]
         plan = Plan(spec)
@@ -325,7 +347,7 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
         )
     if backend.GUESTS:
         return backend
-    named = [name for name in _kernels_of(spec) if name is not None]
+    named = [name for name in (spec.kernels if backend.MODULES else _kernels_of(spec)) if name is not None]
     if named:
         raise UsageError(
             f"{spec.target} does not run in a guest kernel, so it cannot use the kernel {named[0]}",

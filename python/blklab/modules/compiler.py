@@ -16,7 +16,7 @@ _VERSION = re.compile(r"\b(\d+)\.(\d+)(?:\.(\d+))?")
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler as make is told of it."""
+    """A compiler, with the variables that name it to make."""
 
     make_variables: tuple[str, ...]
     program: str

@@ -12,13 +12,9 @@ from dataclasses import dataclass
 
 from blklab.errors import KernelCacheError, RefusedError, UnknownNameError
 from blklab.modules.building import ModuleRequest, build_module
-from blklab.modules.renaming import copy_name
 from blklab.modules.scheduler_source import STOCK
 from blklab.modules.store import BuiltModule, find_module
-from blklab.spec.schedulers import SchedulerChoice
-
-COPY = "copy"
-"""The name of the unchanged copy in choices."""
+from blklab.spec.schedulers import COPY, SchedulerChoice, copy_name
 
 
 @dataclass(frozen=True)
@@ -28,17 +24,20 @@ class ModuleArms:
     by_choice: Mapping[tuple[str, str], BuiltModule]
     """By scheduler and name, as in ``kyber@mine``."""
 
-    def in_kernel(self, choice: SchedulerChoice) -> SchedulerChoice:
-        """A choice as the kernel has it: under the module's name."""
-        if choice.kernel is None:
-            return choice
-        module = self.by_choice[choice.name, choice.kernel]
-        return choice.model_copy(update={"name": module.record.name, "kernel": None})
-
     @property
     def modules(self) -> list[BuiltModule]:
         """Each module once."""
         return list({module.folder: module for module in self.by_choice.values()}.values())
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on the builds, for the record."""
+        lines = []
+        for (scheduler, name), module in self.by_choice.items():
+            patches = ", ".join(patch.name for patch in module.record.patches) or "no patch"
+            proof = "" if module.record.proof is not None else "; unproven"
+            lines.append(f"{scheduler}@{name} is the module {module.record.build_id[:16]}: {patches}{proof}")
+        return lines
 
 
 def find_arms(choices: Iterable[SchedulerChoice]) -> ModuleArms:
@@ -52,7 +51,7 @@ def find_arms(choices: Iterable[SchedulerChoice]) -> ModuleArms:
     for choice in choices:
         if choice.kernel is None:
             continue
-        name = copy_name(choice.name) if choice.kernel == COPY else choice.kernel
+        name = choice.name_in_queue
         module = find_module(name)
         if module.record.scheduler != choice.name:
             raise UnknownNameError(

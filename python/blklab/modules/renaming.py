@@ -11,10 +11,9 @@ import re
 from collections.abc import Mapping
 
 from blklab.errors import PatchError, UsageError
+from blklab.spec.schedulers import COPY, LONGEST_NAME
 
-LONGEST_NAME = 15
-"""The kernel's `ELV_NAME_MAX`, without the final zero: a longer name registers, and cannot be chosen."""
-RESERVED = frozenset({"none", "mq-deadline", "kyber", "bfq", "deadline", "cfq", "noop", "copy"})
+RESERVED = frozenset({"none", "mq-deadline", "kyber", "bfq", "deadline", "cfq", "noop", COPY})
 """Names of the kernel's own schedulers, of today and before, and that of the unchanged copy in choices."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
@@ -36,7 +35,7 @@ def check_module_name(name: str) -> str:
         UsageError: if it may not.
     """
     if name in RESERVED:
-        why = "stands for the unchanged copy" if name == "copy" else "is a scheduler of the kernel's own"
+        why = "stands for the unchanged copy" if name == COPY else "is a scheduler of the kernel's own"
         raise UsageError(f"a module cannot be called {name}: that {why}", hint="choose another name")
     if _NAME.fullmatch(name) is None or len(name) > LONGEST_NAME:
         raise UsageError(
@@ -44,12 +43,6 @@ def check_module_name(name: str) -> str:
             hint=f"use up to {LONGEST_NAME} small letters, digits, dashes and underscores, a letter first",
         )
     return name
-
-
-def copy_name(scheduler: str) -> str:
-    """The name of a scheduler's unchanged copy: ``kyber-copy``, ``mqdeadline-copy``."""
-    name = f"{scheduler}-copy"
-    return name if len(name) <= LONGEST_NAME else f"{scheduler.replace('-', '')[: LONGEST_NAME - 5]}-copy"
 
 
 def module_name(name: str) -> str:
@@ -77,7 +70,7 @@ def renamed(sources: Mapping[str, str], name: str, version: str, traces: Mapping
     Args:
         sources: The files of the scheduler, by name.
         name: The scheduler's new name.
-        version: Goes into ``/sys/module/…/version``, by which a loaded build is told from others.
+        version: Goes into ``/sys/module/…/version``, which tells a loaded build from others.
         traces: The headers of trace points that it has for itself, by system: those are renamed too.
 
     Returns:

@@ -6,7 +6,8 @@
 ``none:vm.dirty_bytes=67108864`` a setting of writeback (`blklab.spec.writeback_settings`);
 ``calm=bfq:slice_idle=0`` names that variant. Labels keep variants of one scheduler
 apart, and make an A/A test possible: ``first=none,second=none``. ``kyber@patched`` is kyber as the guest
-kernel named ``patched`` has it, for targets that run in a guest kernel.
+kernel named ``patched`` has it, for targets that run in a guest kernel; for disks of this machine it is the
+module ``patched``, a variant of kyber, and ``kyber@copy`` kyber's unchanged copy.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ CURRENT_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 """Those of today's kernels."""
 ALL, HISTORY = "all", "history"
 """In place of a scheduler: all that a target offers, and those of older kernels among them."""
+COPY = "copy"
+"""The name of a scheduler's unchanged copy, built as a module: ``kyber@copy``."""
+LONGEST_NAME = 15
+"""The kernel's `ELV_NAME_MAX`, without the final zero: a longer name registers, and cannot be chosen."""
 
 GRAMMAR_HINT = "write it like mq-deadline, bfq:slice_idle=0 or calm=bfq:slice_idle=0:low_latency=0"
 
@@ -92,6 +97,13 @@ class SchedulerChoice(BaseModel):
         """The choice in its own grammar, without a name of its own; as `blklab apply` takes it."""
         head = self.name if self.kernel is None else f"{self.name}@{self.kernel}"
         return ":".join([head, *(f"{key}={value}" for key, value in self.tunables.items())])
+
+    @property
+    def name_in_queue(self) -> str:
+        """The name that a disk's queue has for it, where `kernel` is a module of this machine."""
+        if self.kernel is None:
+            return self.name
+        return copy_name(self.name) if self.kernel == COPY else self.kernel
 
     @property
     def queue(self) -> dict[str, str]:
@@ -148,6 +160,12 @@ class SchedulerChoice(BaseModel):
         return there.model_copy(
             update={"label": there.without_label if automatic else f"{self.label}@{kernel}"}
         )
+
+
+def copy_name(scheduler: str) -> str:
+    """The name of a scheduler's unchanged copy in the kernel: ``kyber-copy``, ``mqdeadline-copy``."""
+    name = f"{scheduler}-{COPY}"
+    return name if len(name) <= LONGEST_NAME else f"{scheduler.replace('-', '')[: LONGEST_NAME - 5]}-{COPY}"
 
 
 def parse_scheduler_choice(text: str) -> SchedulerChoice:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
+from blklab.errors import RefusedError
 from blklab.linux.journal.journal import Journal
 from blklab.linux.queue.scheduler_modules import (
     GROUP_WEIGHTS,
     find_scheduler_modules,
+    insert_module,
+    is_loaded,
     load_module,
     loading_command,
     module_of,
+    module_version,
 )
 
 _CONTROLLERS = {1: "blkio.", 2: "io."}
@@ -42,6 +47,30 @@ def load_modules(schedulers: Iterable[str], attributes: Iterable[str], journal: 
             load_module(scheduler)
         owned.append(module)
     return owned
+
+
+def load_module_file(path: Path, version: str, journal: Journal) -> None:
+    """Loads a module that was built here from its file; the journal unloads it at the end.
+
+    One of that name that is loaded already is used if it is the same build.
+
+    Args:
+        path: The file, named after the module.
+        version: The version that tells the build from others.
+        journal: The run's.
+
+    Raises:
+        RefusedError: if another build of that name is loaded.
+        SchedulerUnavailableError: if it cannot be loaded.
+    """
+    module = path.stem
+    if is_loaded(module) and (there := module_version(module)) != version:
+        raise RefusedError(
+            f"another build of the module {module} is loaded ({there or 'of no version'}, not {version})",
+            hint=f"wait for the run that uses it, or unload it: rmmod {module}",
+        )
+    if journal.own_module(module) is not None and not is_loaded(module):
+        insert_module(path)
 
 
 def module_commands(schedulers: Iterable[str], attributes: Iterable[str]) -> list[str]:

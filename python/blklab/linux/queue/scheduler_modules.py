@@ -94,6 +94,30 @@ def load_module(scheduler: str) -> None:
         ) from error
 
 
+def insert_module(path: Path) -> None:
+    """Loads a module from its file, which no folder of the kernel's modules has.
+
+    Raises:
+        SchedulerUnavailableError: if the kernel does not take it.
+    """
+    if (obstacle := _obstacle(Path("/"))) is not None:
+        raise SchedulerUnavailableError(f"the module {path} cannot be loaded: {obstacle}")
+    try:
+        run_program(["insmod", str(path)], package="kmod")
+    except RequirementError as error:
+        hint = "the kernel's log (dmesg) may say why"
+        if "not permitted" in error.message or "Key was rejected" in error.message:
+            hint = "the kernel takes only signed modules: build it again, which says how to sign it"
+        raise SchedulerUnavailableError(
+            f"the module {path} cannot be loaded: {error.message}", hint=hint
+        ) from error
+
+
+def module_version(module: str) -> str:
+    """The version of a module in the kernel; empty if it has none."""
+    return text_or_empty(Path("/sys/module") / module.replace("-", "_") / "version")
+
+
 def loading_command(scheduler: str) -> str:
     """The same as a shell command."""
     return f"modprobe {scheduler}-iosched"

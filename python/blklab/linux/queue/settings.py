@@ -63,7 +63,7 @@ class QueueSettings:
         if not brought:
             return
         for leaf in self._leaves:
-            for name in dict.fromkeys(choice.name for choice in choices):
+            for name in dict.fromkeys(choice.name_in_queue for choice in choices):
                 self._initialise(leaf, name)
                 self._usual[leaf.name, name] = {
                     attribute: read_attribute(leaf, attribute) for attribute in brought
@@ -143,9 +143,9 @@ class QueueSettings:
         lines = []
         for leaf in self._leaves:
             folder = leaf.sys_path / "queue"
-            other = _other_scheduler(offered, choice.name)
+            other = _other_scheduler(offered, choice.name_in_queue)
             writes = [(_SCHEDULER, other)] if other is not None else []
-            writes += [(_SCHEDULER, choice.name), *self._asked(leaf, choice).items()]
+            writes += [(_SCHEDULER, choice.name_in_queue), *self._asked(leaf, choice).items()]
             lines += [
                 f"echo {shlex.quote(value)} > {shlex.quote(str(folder / name))}" for name, value in writes
             ]
@@ -157,7 +157,7 @@ class QueueSettings:
 
     def _set(self, choice: SchedulerChoice) -> None:
         for leaf in self._leaves:
-            self._initialise(leaf, choice.name)
+            self._initialise(leaf, choice.name_in_queue)
             asked = self._asked(leaf, choice)
             kept: dict[str, str] = {}
             asked_of: dict[str, str] = {}
@@ -180,7 +180,7 @@ class QueueSettings:
 
     def _asked(self, leaf: Disk, choice: SchedulerChoice) -> dict[str, str]:
         """All settings of a choice but the scheduler, in the order in which they are written."""
-        usual = dict(self._usual.get((leaf.name, choice.name), {}))
+        usual = dict(self._usual.get((leaf.name, choice.name_in_queue), {}))
         usual |= {name: value for name, value in self._cost.held(leaf).items() if name in usual}
         queue = usual | self._queue | choice.queue
         # The order matters to the kernel: see QUEUE_ATTRIBUTES.

@@ -1,0 +1,63 @@
+"""Schedulers of modules on a host: loaded for a session, watched while it lasts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from blklab.linux.journal.journal import Journal
+from blklab.linux.journal.module_loading import load_module_file
+from blklab.linux.machine.kernel_mistakes import MistakeWatch
+from blklab.modules.loading import find_arms
+from blklab.modules.store import find_module
+from blklab.spec.schedulers import COPY, SchedulerChoice
+
+
+class HostModules:
+    """The modules of a session."""
+
+    def __init__(self) -> None:
+        self._watch: MistakeWatch | None = None
+        self._names: list[str] = []
+
+    def load(self, choices: Sequence[SchedulerChoice], journal: Journal) -> list[str]:
+        """Loads the modules that choices name; the journal unloads them.
+
+        Returns:
+            Notes on the builds.
+
+        Raises:
+            UnknownNameError: if one was not built for the running kernel.
+            SchedulerUnavailableError: if the kernel does not take one.
+        """
+        arms = find_arms(choices)
+        if arms.modules and self._watch is None:
+            self._watch = MistakeWatch()
+        for module in arms.modules:
+            load_module_file(module.file, module.record.build_id[:16], journal)
+            self._names.append(module.record.module)
+        self.check()
+        return arms.notes
+
+    def check(self) -> None:
+        """Ends the run if the kernel reported a mistake since the modules were loaded.
+
+        Raises:
+            RunFailedError: if it did.
+        """
+        if self._watch is not None:
+            self._watch.raise_for_mistakes(list(dict.fromkeys(self._names)))
+
+
+def module_commands(choice: SchedulerChoice) -> list[str]:
+    """The shell commands that load a choice's module."""
+    if choice.kernel is None:
+        return []
+    if choice.kernel == COPY:
+        name = choice.name_in_queue
+        file = f"jq -r '.modules[] | select(.name == \"{name}\").file'"
+        return [
+            f"blklab kernel module {name} --scheduler {choice.name}",
+            f'insmod "$(blklab kernel list --json - | {file})"',
+        ]
+    return [f"insmod {shlex.quote(str(find_module(choice.kernel).file))}"]

@@ -1,0 +1,99 @@
+"""A patched scheduler as a module of a stock kernel: built, compared beside the original, unloaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from vm.commands import READ, document, put_file
+from vm.machine import Machine
+
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
+
+SLOW = """\
+set -e
+archive=$(ls /usr/src/linux-source-*.tar.* | tail -1)
+mkdir -p /root/tree && cd /root/tree
+tar -xf $archive --strip-components=1 --occurrence=1 --wildcards '*/block/kyber-iosched.c'
+cp block/kyber-iosched.c kyber.orig
+sed -i '/^static .*kyber_dispatch_request/,/^}/s/^\\tspin_lock/\\tmdelay(100);\\n\\tspin_lock/' \
+    block/kyber-iosched.c
+sed -i 's/^#include <linux.blkdev.h>/&\\n#include <linux\\/delay.h>/' block/kyber-iosched.c
+mkdir -p a/block b/block && mv kyber.orig a/block/kyber-iosched.c && mv block/kyber-iosched.c b/block/
+diff -up a/block/kyber-iosched.c b/block/kyber-iosched.c > /root/slow.patch || test $? = 1
+"""
+"""Makes the patch of a published study for the machine's own source."""
+
+NOT_LOADED = 'test -z "$(ls -d /sys/module/blklab_* 2>/dev/null)"'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sources(machine: Machine) -> None:
+    """The machine has its kernel's headers and source."""
+    there = machine.run(
+        "ls /lib/modules/$(uname -r)/build/Makefile /usr/src/linux-source-*.tar.*", check=False
+    )
+    if "No such file" in there.text or not there.text.strip():
+        pytest.skip(
+            "the image has no kernel headers or source (linux-headers-amd64, linux-source, gcc, make)"
+        )
+    put_file(machine, "/root/make-patch.sh", SLOW)
+    machine.run("sh /root/make-patch.sh")
+
+
+def rates(result: Any) -> dict[str, float]:
+    """The mean rate of I/Os of each scheduler."""
+    return {row["scheduler"]: row["mean"] for row in result["results"] if row["metric"] == "iops"}
+
+
+@pytest.mark.parametrize("scheduler", ["mq-deadline", "kyber", "bfq"])
+def test_each_scheduler_is_built_proven_and_compared_with_its_copy(machine: Machine, scheduler: str) -> None:
+    """An unchanged variant, its placebo and the original; nothing is left of them."""
+    weights = machine.run("find /sys/fs/cgroup -name io.bfq.weight | wc -l").text
+    built = document(machine, f"kernel module same --scheduler {scheduler}")
+    assert built["module"]["proof"]["structures"] > 100
+    load = put_file(machine, "/root/read.fio", READ)
+    disk = f"/dev/{machine.names()['sata0']}"
+    result = document(machine, f"compare {disk} -w {load} -s {scheduler},{scheduler}@same --blocks 2")
+    assert result["state"] == "complete"
+    labels = {row["scheduler"] for row in result["results"]}
+    assert labels == {scheduler, f"{scheduler}@same", f"{scheduler}@copy"}
+    machine.run(NOT_LOADED)
+    assert machine.run("find /sys/fs/cgroup -name io.bfq.weight | wc -l").text == weights
+
+
+def test_a_delay_of_100_ms_is_found(machine: Machine) -> None:
+    document(machine, "kernel module slow --patch /root/slow.patch")
+    load = put_file(machine, "/root/read.fio", READ)
+    disk = f"/dev/{machine.names()['sata0']}"
+    result = document(machine, f"compare {disk} -w {load} -s kyber,kyber@slow --blocks 3")
+    mean = rates(result)
+    assert mean["kyber@slow"] < mean["kyber"] / 4
+    assert mean["kyber@copy"] == pytest.approx(mean["kyber"], rel=0.5)
+    assert "kyber@slow" not in result["verdict"]["best"]
+    machine.run(NOT_LOADED)
+
+
+def test_a_killed_run_unloads_its_modules_at_the_next_start(machine: Machine) -> None:
+    document(machine, "kernel module slow --patch /root/slow.patch")
+    load = put_file(machine, "/root/read.fio", READ)
+    disk = f"/dev/{machine.names()['sata0']}"
+    running = machine.begin(f"blklab compare {disk} -w {load} -s kyber,kyber@slow --blocks 50")
+    machine.run("for i in $(seq 300); do test -d /sys/module/blklab_slow && exit 0; sleep 1; done; exit 1")
+    machine.run("kill -KILL $(pgrep -f 'blklab compare' | head -1)")
+    running.wait()
+    machine.run("blklab restore")
+    machine.run(NOT_LOADED)
+
+
+def test_headers_that_do_not_fit_are_refused(machine: Machine) -> None:
+    """The source with another layout of a private structure, under the same version."""
+    machine.run(
+        "cd /root/tree && tar -xf $(ls /usr/src/linux-source-*.tar.* | tail -1) --strip-components=1 "
+        "--wildcards --no-wildcards-match-slash --anchored '*/block/*' '*/Makefile' && "
+        "sed -i 's/^struct blk_mq_ctx {/struct blk_mq_ctx { long before;/' block/blk-mq.h"
+    )
+    answer = machine.run("blklab kernel module wrong --scheduler kyber --source /root/tree 2>&1", check=False)
+    assert "do not fit the kernel" in answer.text
+    assert "blk_mq_ctx" in answer.text
