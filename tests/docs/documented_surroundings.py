@@ -61,7 +61,7 @@ _ISSUE = "[reader]\nrw=randread\nbs=4k\nruntime=200ms\ntime_based\nsize=64m\n"
 
 
 _FILE = re.compile(
-    r"^```(?:ini|toml)\n[;#] ([\w-]+\.(?:fio|toml))(?::.*)?\n(.*?)^```", re.DOTALL | re.MULTILINE
+    r"^```(?:ini|toml)\n[;#] ([\w-]+\.(?:fio|toml))(?::[^\n]*)?\n(.*?)^```", re.DOTALL | re.MULTILINE
 )
 """A file that a page shows, with its name in the first line."""
 
@@ -86,6 +86,12 @@ def furnish(folder: Path) -> None:
         shutil.copy(readers / "hdparm.log", folder / name)
     for name in ("a.json", "b.json"):
         shutil.copy(readers / "fio.json", folder / name)
+    for depth in (1, 8):
+        for scheduler in ("none", "bfq"):
+            for run in (1, 2, 3):
+                path = folder / "results" / f"rep_{run}" / f"qd_{depth}_sche_{scheduler}.txt"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(readers / "hdparm.log", path)
     record_simulation(folder / "build.blkrecord", "hdd-7200", _ISSUE, "none")
     shutil.copy(folder / "build.blkrecord", folder / "database.blkrecord")
     (folder / "blklab-samsung").mkdir()
