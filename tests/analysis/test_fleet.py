@@ -84,7 +84,7 @@ def test_equals_share_the_first_place_and_the_usual_one_is_taken() -> None:
     )
     assert (found.verdict.status, found.verdict.best) == ("equal", ["mq-deadline", "none"])
     assert found.verdict.choice == "mq-deadline"
-    assert "in force before on 16 of 16 drives" in found.verdict.text
+    assert found.verdict.choice_reason == "in force before on 16 of 16 drives"
 
 
 def test_a_drive_counts_once_with_its_newest_run() -> None:

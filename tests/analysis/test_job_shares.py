@@ -39,7 +39,7 @@ def test_bfq_divides_by_level_and_the_ratio_has_an_interval(
     assert sum(shares) == pytest.approx(1, abs=0.01)
     assert shares[0] > 0.75
     assert found["mq-deadline"]["ratios"][0]["ratio"] < ratio["low"]
-    assert run(["report"]) == 0
+    assert run(["report", "-v"]) == 0
     printed = capsys.readouterr().out
     assert "high : low" in printed
     assert "bytes of each job" in printed

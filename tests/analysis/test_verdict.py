@@ -28,7 +28,7 @@ def test_a_clear_winner_is_named() -> None:
     analysis = _analyse({"none": 1.0, "mq-deadline": 1.3, "bfq": 0.8})
     assert (analysis.verdict.status, analysis.verdict.best) == ("best", ["mq-deadline"])
     assert "mq-deadline is best" in analysis.verdict.text
-    assert "against none" in analysis.verdict.text
+    assert "against `none`" in analysis.verdict.text
 
 
 def test_a_clear_winner_is_found_on_a_machine_that_slows_down_by_half() -> None:
@@ -109,7 +109,7 @@ def test_one_winner_of_all_workloads_wins() -> None:
 def test_different_winners_are_no_verdict_for_all() -> None:
     verdict = analyse(_two_workloads("bfq", "none")).verdict
     assert (verdict.status, verdict.best) == ("undecided", [])
-    assert verdict.text == "it depends on the work: reads: bfq; writes: none"
+    assert verdict.text == "it depends on the work: reads: bfq; writes: `none`"
 
 
 def test_a_control_that_differs_withholds_the_recommendation() -> None:

@@ -49,7 +49,7 @@ CASES = [
     (["compare", "sim:fixed,latency=soon"], 2, "latency"),
     (["compare", "sim:./nowhere.toml"], 2, "nowhere.toml"),
     (["compare", "sim:./bad-profile.toml"], 2, "latency"),
-    (["compare", "sim:fixed", "-s", "none,deadlin"], 3, "deadlin"),
+    (["compare", "sim:fixed", "-s", "none,deadlin"], 2, "deadlin"),
     (["compare", "sim:fixed", "-s", "none"], 2, "two schedulers"),
     (["compare", "sim:fixed", "-s", "none,none"], 2, "listed twice"),
     (["compare", "sim:fixed", "-s", "none,deadline:fifo_batsch=3"], 2, "fifo_batsch"),

@@ -122,5 +122,5 @@ def test_a_withheld_recommendation_is_not_applied(tmp_path: Path) -> None:
         store.begin(record)
         for sample in record.samples:
             store.add_sample(record.run_id, sample)
-    with pytest.raises(RefusedError, match="no recommendation: withheld because the control cached differs"):
+    with pytest.raises(RefusedError, match="No recommendation: the control cached differs"):
         resolve_run(record.run_id, url, force=False)

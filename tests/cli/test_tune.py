@@ -83,7 +83,7 @@ def test_a_tuning_of_groups_from_search_to_page(capsys: pytest.CaptureFixture[st
     assert "back/io.max.wbps=" in choice or "/io.cost.qos.enable=1" in choice
     assert choice in page.read_text()
     assert run(["compare", *arguments[:3], "-s", f"none,{choice}", "-n", "4", "-q"]) == 0
-    assert f"{choice} is best" in " ".join(capsys.readouterr().out.split())
+    assert f"`{choice}` is best" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

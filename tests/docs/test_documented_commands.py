@@ -327,7 +327,7 @@ def test_the_fleet_s_printed_result_is_current(
     """The loop over drives, and the verdict below it."""
     page = FLEET_PAGE.read_text("utf-8")
     block = re.search(r"```sh\nfor (\w+) in ([\d ]+); do\n  blklab (.*)\ndone\nblklab (.*)\n```", page)
-    shown = re.search(r"\n```\n((?:[^`]*\n)*?)```\n\n\* \*\*Mean of the class", page)
+    shown = re.search(r"\n```\n((?:(?!```)[^\n]*\n)*?)```\n\n\* \*\*Mean of the class", page)
     assert block is not None
     assert shown is not None
     assert folder.is_dir()

@@ -11,6 +11,7 @@ from blklab.linux.machine.kernel_log import why_unreadable
 from blklab.records.samples import NS_PER_SECOND
 from blklab.spec.queue_attributes import QUEUE_ATTRIBUTES
 from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.writeback_settings import writeback_names
 from host.conftest import IOS, READ, WRITE, Filesystem, LoopDevice, cell, opened, work
 from real_devices import Mounter, attach_to_new_loop, remove_loop
 
@@ -81,7 +82,7 @@ def test_defaults_of_tunables_are_read_and_nothing_stays_changed(raw: LoopDevice
         of_queue = session.tunable_defaults(parse_scheduler_choice("none"))
         assert of_queue is not None
         assert "nr_requests" in of_queue
-        assert of_queue.keys() <= set(QUEUE_ATTRIBUTES)
+        assert of_queue.keys() <= {*QUEUE_ATTRIBUTES, *writeback_names()}
         raw.assert_unchanged()
     with opened(raw.device, dry_run=True) as session:
         assert session.tunable_defaults(parse_scheduler_choice("bfq")) is None

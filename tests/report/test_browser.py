@@ -80,7 +80,7 @@ def test_paper(page: Page, tmp_path: Path) -> None:
 def test_hostile_text_runs_nothing(page: Page, tmp_path: Path) -> None:
     page.emulate(width=1280)
     _load(page, tmp_path, "damaged")
-    assert page.evaluate("document.title").startswith("Undecided")
+    assert page.evaluate("document.title").startswith("Not known yet")
     assert page.evaluate("document.querySelectorAll('script').length") == 2
     assert page.evaluate("document.querySelectorAll('img, b:not(.eyebrow b, dd b, .finding b)').length") == 0
     assert page.errors == []

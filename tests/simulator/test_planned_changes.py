@@ -150,6 +150,8 @@ def test_reports_show_what_happened_between_the_changes(
         "--spec",
         "follow.toml",
         "-q",
+        "-v",
+        "-v",
         "--html",
         "report.html",
         "--json",

@@ -137,7 +137,7 @@ def test_dry_run_prints_boot_command_and_request(
 
 def test_apply_takes_no_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     said = _fails(capsys, 2, "apply", "kyber@mine", "--device", "/dev/null")
-    assert "a disk uses the running kernel's scheduler" in said
+    assert "a disk uses the running kernel's own scheduler" in said
 
 
 def test_apply_says_what_a_verdict_between_kernels_means(tmp_path: Path) -> None:

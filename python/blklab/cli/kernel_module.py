@@ -12,7 +12,8 @@ import click
 from rich.table import Table
 
 from blklab.cli.build_progress import BuildDisplay
-from blklab.cli.options import json_option
+from blklab.cli.commands import described_command
+from blklab.cli.options import json_option, quiet_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import ExitCode
 from blklab.modules.building import ModulePlan, ModuleRequest, build_module, plan_module
@@ -24,7 +25,17 @@ from blklab.quantities.units import format_bytes, format_duration
 SCHEMA = "blklab.kernel-module/1"
 
 
-@click.command(name="module")
+@described_command(
+    name="module",
+    examples=(
+        ("a patched kyber beside the stock one", "blklab kernel module mine --patch my-idea.patch"),
+        ("an unchanged copy, as a placebo", "blklab kernel module copy --scheduler kyber"),
+        (
+            "what would be built, from which files",
+            "blklab kernel module mine --patch my-idea.patch --dry-run",
+        ),
+    ),
+)
 @click.argument("name")
 @click.option(
     "--patch",
@@ -34,6 +45,7 @@ SCHEMA = "blklab.kernel-module/1"
     help="Patch to the scheduler's files, mailbox or folder of patches. Repeatable; applied in that order.",
 )
 @click.option(
+    "-s",
     "--scheduler",
     type=click.Choice(list(STOCK)),
     help="Scheduler that the module is a variant of. Default: the one that the patches change.",
@@ -66,7 +78,7 @@ SCHEMA = "blklab.kernel-module/1"
 @click.option(
     "--dry-run", is_flag=True, help="Show what would be built, and from which files; build nothing."
 )
-@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@quiet_option
 @json_option
 def module_command(
     *,

@@ -113,6 +113,7 @@ _OF_OPTIONS: dict[str, Callable[[], Values]] = {
 _OF_METAVARS: dict[str, Callable[[], Values]] = {
     "FILE": lambda: FILES,
     "FILE...": lambda: FILES,
+    "FILE|FOLDER...": lambda: FILES,
     "FILE=NAME": lambda: FILES,
     "FRAGMENT": lambda: FILES,
     "PATH": lambda: FILES,

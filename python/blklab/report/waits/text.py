@@ -28,6 +28,7 @@ _MOST_HOLDERS = 3
 _LEAST_SHARE = 0.01
 _LITTLE, _MUCH = 0.1, 0.5
 """Shares of the waiting below which a scheduler has little to gain, and from which it has much."""
+_UNKNOWN = "unknown"
 _LEAST_NAME = 16
 """Letters of a task's name that are shown in any case."""
 
@@ -44,7 +45,7 @@ def render_where(document: WhereDocument, console: Terminal, *, most_tasks: int 
         console.print(line, soft_wrap=line.startswith(("warning: ", document.file)))
     if waits.completions_known:
         rows = [wait_cells(task, waits) for task in shown]
-        _print_table(console, WAIT_TITLES, rows, 1)
+        _print_table(console, *_without_unknown(WAIT_TITLES, rows), 1)
         for line in holder_lines(waits, most_tasks):
             console.print(line)
     _print_table(console, PATTERN_TITLES, [pattern_cells(task, waits) for task in shown], 2)
@@ -62,7 +63,8 @@ def render_where(document: WhereDocument, console: Terminal, *, most_tasks: int 
 def answer_of(waits: Waits) -> str:
     """The answer to the first question: can a scheduler help? Empty if nothing is known about waits."""
     queue_ns, device_ns = waits.all.queue_ns.sum, waits.all.device_ns.sum
-    if not (waits.completions_known and waits.issues_known) or queue_ns + device_ns <= 0:
+    known = waits.completions_known and waits.issues_known and waits.queues_known
+    if not known or queue_ns + device_ns <= 0:
         return ""
     share = queue_ns / (queue_ns + device_ns)
     where = f"{share:.0%} of all waiting was in the queue, where a scheduler can choose"
@@ -150,7 +152,7 @@ def wait_cells(task: TaskWaits, waits: Waits) -> list[str]:
 
 def _known_time(times: Distribution, value: str, *, known: bool = True) -> str:
     """One of the figures of some times; ``unknown`` if there are none."""
-    return _time(getattr(times, value)) if known and times.count else "unknown"
+    return _time(getattr(times, value)) if known and times.count else _UNKNOWN
 
 
 def pattern_cells(task: TaskWaits, waits: Waits) -> list[str]:
@@ -179,6 +181,18 @@ def _print_table(console: Terminal, titles: Sequence[str], rows: Sequence[Sequen
         console.print(line, soft_wrap=True)
     if left_out:
         console.print(f"no room for: {', '.join(left_out)}")
+
+
+def _without_unknown(
+    titles: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """A table without the columns of which the trace knows nothing; they would push out those it knows."""
+    kept = [
+        column
+        for column in range(len(titles))
+        if column == 0 or any(row[column] not in ("", _UNKNOWN) for row in rows)
+    ]
+    return [titles[column] for column in kept], [[row[column] for column in kept] for row in rows]
 
 
 def table_lines(
