@@ -181,7 +181,8 @@ fn section_name(command: &str) -> String {
     let name: String = command.trim().chars().take(64).map(allowed).collect();
     match name.as_str() {
         "" => "task".to_owned(),
-        "global" => "global_".to_owned(),
+        // For fio every section that begins so is one for all jobs.
+        _ if name.starts_with("global") => format!("_{name}"),
         _ => name,
     }
 }

@@ -96,7 +96,7 @@ fn impossible_values_do_no_harm() {
 fn names_of_commands_and_groups_become_names_of_sections_and_groups() {
     let mut recording = Recording::default();
     for (tid, command, group) in
-        [(1, "a[b] c", "/x/s.slice"), (2, "global", "/y/s.slice"), (3, "", "/"), (4, "q", "/z z")]
+        [(1, "a[b] c", "/x/s.slice"), (2, "globals", "/y/s.slice"), (3, "", "/"), (4, "q", "/z z")]
     {
         let (command, group) =
             (recording.names.number_of(command), recording.names.number_of(group));
@@ -110,7 +110,7 @@ fn names_of_commands_and_groups_become_names_of_sections_and_groups() {
         jobs,
         [
             ("a_b__c", Some("s.slice")),
-            ("global_", Some("s.slice.2")),
+            ("_globals", Some("s.slice.2")),
             ("task", None),
             ("q", Some("z_z"))
         ]
