@@ -40,8 +40,10 @@ _COMPILED_WELL = (
 """Directories with code that every I/O of a guest runs through: compiled with the kernel's -O2. The rest is
 compiled with -O1, which saves compile time and costs guests nothing (docs/appendix/measurements.md):
 in virtual time its computing takes no guest time."""
-_ENDS_WITH_US = 'trap "trap - TERM; kill -TERM 0" TERM; "$@" & wait $!'
-"""A shell that gets SIGTERM when blklab is killed, and then ends all compilers."""
+_ENDS_WITH_US = """\
+trap 'trap "" TERM; kill -TERM 0; sleep 1; kill -KILL 0' TERM; "$@" & wait $!"""
+"""A shell that gets SIGTERM when blklab is killed, and then ends all compilers. One that make starts at
+that very moment may miss the first signal."""
 
 
 class BuildObserver(Protocol):
