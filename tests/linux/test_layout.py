@@ -33,6 +33,13 @@ def test_clones_have_files_of_their_own() -> None:
     assert starts == [0, 2 * MIB, 4 * MIB]
 
 
+def test_a_size_after_a_shares_offset_makes_the_file_longer() -> None:
+    # fio 3.33: x has 20480 bytes, and the second job reads 4096 to 20480.
+    text = "[a]\nsize=16k\nfilename=x\n[b]\nsize=16k\nfilename=x\noffset=10%\n[c]\nsize=1020k\noffset=50%\n"
+    text += "filename=x\n[d]\nsize=4k\n"
+    assert on_device(text) == [[(0, 16 << 10)], [(4096, 16 << 10)], [(8192, 1020 << 10)], [(2 * MIB, 4096)]]
+
+
 def test_a_shared_name_is_one_file_and_as_large_as_asked() -> None:
     text = "[a]\nfilename=x\nsize=1m\nnumjobs=2\noffset_increment=1m\n[b]\nfilename=x\n[c]\nsize=1m\n"
     assert on_device(text) == [[(0, MIB), (MIB, MIB)], [(0, 2 * MIB)], [(2 * MIB, MIB)]]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from blklab.errors import BlklabError, ExitCode
 from blklab.linux.cgroups.hierarchy import find_hierarchy
 from blklab.linux.disks.disk import Disk
 from blklab.linux.machine import doctor
+from blklab.linux.recording import recorder
 from blklab.recordings.trace import NEVER, Trace, operation_names, read_trace
 from blklab.shipped import bpf_programs
 from container_root import as_container_root
@@ -168,6 +170,31 @@ def test_a_command_that_ctrl_c_ends_did_not_fail(disk: Disk, capture: str, tmp_p
         os.killpg(recorder.pid, signal.SIGINT)
         recorder.wait()
     assert recorder.returncode == _expected_exit(file, capture)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("step", ["start_command", "_watch", "_finished"])
+def test_ctrl_c_as_a_step_ends_loses_nothing(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The signal arrives just before the step gives its result."""
+    real = getattr(recorder, step)
+    started: list[subprocess.Popen[bytes]] = []
+
+    def interrupted(*arguments: Any) -> Any:
+        result = real(*arguments)
+        if isinstance(result, subprocess.Popen):
+            started.append(result)
+        os.kill(os.getpid(), signal.SIGINT)
+        return result
+
+    monkeypatch.setattr(recorder, step, interrupted)
+    file = tmp_path / "x.blkrecord"
+    command = ["sleep", "600" if step == "start_command" else "0"]
+    arguments = ["record", str(disk.dev_path), "--capture", "tracefs", "--output", str(file)]
+    assert run([*arguments, "--", *command]) == ExitCode.OK
+    assert read_trace(file).tally.whole
+    assert all(process.returncode is not None for process in started)
 
 
 @pytest.mark.root

@@ -10,9 +10,11 @@
 //!    appearance, each aligned to 1 MiB; an arrangement moves them apart.
 //! 6. A percentage is a share of the file that a job uses by rules 1 to 3. Nothing but the device
 //!    has a length beforehand if the job's own file has no `filesize`.
+//! 7. A `size` counted from an offset that is a share may make the file longer than rule 4 says;
+//!    shares stay those of the shorter file.
 
 use super::arrangement::Arrangement;
-use super::extents::{self, FileNumber, Span};
+use super::extents::{self, Span};
 use super::job::Job;
 use crate::core::error::{ErrorKind, SimulationError};
 use crate::core::quantity::format_bytes;
@@ -54,6 +56,8 @@ pub struct Layout {
 struct Wanted {
     name: Option<String>,
     bytes: u64,
+    /// The length of which percentages are shares.
+    shared_bytes: u64,
     whole_device: bool,
 }
 
@@ -85,6 +89,7 @@ pub fn lay_out(
         }
         claims.push(of_clones);
     }
+    lengthen(&mut wanted, jobs, &claims);
     let mut files = place(&wanted, capacity)?;
     if let Some(arrangement) = arrangement {
         scatter(&wanted, &mut files, arrangement, capacity);
@@ -94,14 +99,33 @@ pub fn lay_out(
         let clones = of_clones
             .into_iter()
             .enumerate()
-            .map(|(clone, claim)| clone_regions(job, &files, clone as u64, &claim));
+            .map(|(clone, claim)| clone_regions(job, &wanted, &files, clone as u64, &claim));
         regions.push(clones.collect::<Result<Vec<_>, _>>()?);
     }
     Ok(Layout { files, regions })
 }
 
+/// Fixes the lengths of which percentages are shares, then makes files longer for jobs that reach past
+/// them.
+fn lengthen(wanted: &mut [Wanted], jobs: &[Job], claims: &[Vec<Vec<usize>>]) {
+    for file in wanted.iter_mut() {
+        file.shared_bytes = file.bytes;
+    }
+    for (job, of_clones) in jobs.iter().zip(claims) {
+        for (clone, claim) in (0_u64..).zip(of_clones) {
+            for (number, index) in extents::file_numbers(job).into_iter().zip(claim) {
+                let file = &mut wanted[*index];
+                if !file.whole_device {
+                    let span = extents::span(job, clone, number, file.shared_bytes);
+                    file.bytes = file.bytes.max(span.begin.saturating_add(span.bytes));
+                }
+            }
+        }
+    }
+}
+
 fn own(wanted: &mut Vec<Wanted>) -> usize {
-    wanted.push(Wanted { name: None, bytes: 0, whole_device: false });
+    wanted.push(Wanted { name: None, bytes: 0, shared_bytes: 0, whole_device: false });
     wanted.len() - 1
 }
 
@@ -109,7 +133,12 @@ fn named(wanted: &mut Vec<Wanted>, name: &str) -> usize {
     if let Some(index) = wanted.iter().position(|w| w.name.as_deref() == Some(name)) {
         return index;
     }
-    wanted.push(Wanted { name: Some(name.to_owned()), bytes: 0, whole_device: false });
+    wanted.push(Wanted {
+        name: Some(name.to_owned()),
+        bytes: 0,
+        shared_bytes: 0,
+        whole_device: false,
+    });
     wanted.len() - 1
 }
 
@@ -117,7 +146,7 @@ fn whole_device(wanted: &mut Vec<Wanted>, capacity: u64) -> usize {
     if let Some(index) = wanted.iter().position(|w| w.whole_device) {
         return index;
     }
-    wanted.push(Wanted { name: None, bytes: capacity, whole_device: true });
+    wanted.push(Wanted { name: None, bytes: capacity, shared_bytes: capacity, whole_device: true });
     wanted.len() - 1
 }
 
@@ -162,6 +191,7 @@ fn scatter(wanted: &[Wanted], files: &mut [File], arrangement: Arrangement, capa
 /// The regions of a clone in its files.
 fn clone_regions(
     job: &Job,
+    wanted: &[Wanted],
     files: &[File],
     clone: u64,
     claim: &[usize],
@@ -169,7 +199,8 @@ fn clone_regions(
     let mut regions = Vec::new();
     let mut total = 0_u64;
     for (number, index) in extents::file_numbers(job).into_iter().zip(claim) {
-        let (region, counted) = region(job, files, *index, clone, number)?;
+        let span = extents::span(job, clone, number, wanted[*index].shared_bytes);
+        let (region, counted) = region(job, files, *index, span)?;
         total = total.saturating_add(counted);
         regions.push(region);
     }
@@ -185,11 +216,10 @@ fn region(
     job: &Job,
     files: &[File],
     index: usize,
-    clone: u64,
-    number: FileNumber,
+    span: Span,
 ) -> Result<(Region, u64), SimulationError> {
     let file = files[index];
-    let Span { begin, bytes: wanted } = extents::span(job, clone, number, file.bytes);
+    let Span { begin, bytes: wanted } = span;
     let bytes = wanted.min(file.bytes.saturating_sub(begin));
     let block = job.largest_block();
     if begin >= file.bytes {
@@ -252,6 +282,10 @@ mod tests {
             (
                 "[a]\nsize=16m\nfilename=x\n[b]\nfilename=x\noffset=50%\n",
                 vec![(0, 16 * MIB), (8 * MIB, 8 * MIB)],
+            ),
+            (
+                "[a]\nsize=16k\nfilename=x\n[b]\nsize=16k\nfilename=x\noffset=10%\n[c]\nsize=4k\n",
+                vec![(0, 16_384), (4096, 16_384), (MIB, 4096)],
             ),
             (
                 "[a]\nfilename=/dev/x\nsize=1m\n[b]\nfilename=/dev/x\nsize=1m\noffset=50%\n",

@@ -61,13 +61,25 @@ def record(request: str, command: Sequence[str] = (), *, seconds: float | None =
     """
     recording = _begun(request)
     process: subprocess.Popen[bytes] | None = None
+    tally: Tally | None = None
+    interrupted: InterruptedRunError | None = None
     end = None if seconds is None else time.monotonic() + seconds
     try:
-        process = start_command(command) if command else None
-        interrupted = _watch(recording, process, end)
-        with shielded():
+        # Only the first signal raises, so one `except` for all steps leaves no gap between them. The shield
+        # keeps a program that has just been started, or the tally of a file that is whole, from being lost.
+        try:
+            if command:
+                with shielded():
+                    process = start_command(command)
+            _watch(recording, process, end)
+            with shielded():
+                tally = _finished(recording)
+            if process is not None:
+                process.wait()  # for a command that runs longer than the recording
+        except InterruptedRunError as error:
+            interrupted = error
+        if tally is None:
             tally = _finished(recording)
-        interrupted = interrupted or _wait_for_end(process)
     except BaseException:
         with suppress(_core.CaptureError):
             recording.finish()
@@ -106,20 +118,15 @@ def _begun(request: str) -> _core.Recording:
         raise translated(error) from error
 
 
-def _watch(
-    recording: _core.Recording, process: subprocess.Popen[bytes] | None, end: float | None
-) -> InterruptedRunError | None:
-    """Returns once the command has ended, or at the monotonic time `end`, or with the signal that arrived."""
+def _watch(recording: _core.Recording, process: subprocess.Popen[bytes] | None, end: float | None) -> None:
+    """Returns once the command has ended, or at the monotonic time `end`."""
     try:
         while (process is None or process.poll() is None) and (end is None or time.monotonic() < end):
             recording.check()
             left = CHECK_SECONDS if end is None else min(CHECK_SECONDS, end - time.monotonic())
             _wait(process, max(0, left))
-    except InterruptedRunError as error:
-        return error
     except _core.CaptureError as error:
         raise translated(error) from error
-    return None
 
 
 def _finished(recording: _core.Recording) -> Tally:
@@ -127,16 +134,6 @@ def _finished(recording: _core.Recording) -> Tally:
         return Tally.model_validate_json(recording.finish())
     except _core.CaptureError as error:
         raise translated(error) from error
-
-
-def _wait_for_end(process: subprocess.Popen[bytes] | None) -> InterruptedRunError | None:
-    """Waits for a command that runs longer than the recording; gives the signal that arrived meanwhile."""
-    try:
-        if process is not None:
-            process.wait()
-    except InterruptedRunError as error:
-        return error
-    return None
 
 
 def _wait(process: subprocess.Popen[bytes] | None, seconds: float) -> None:

@@ -7,7 +7,8 @@ at a multiple of 1 MiB.
 ``size`` is the length of a clone's region, counted from its offset (as in fio); several files divide it. A
 job without a size covers the file that it shares with a job that has one, otherwise the whole device. A
 percentage is a share of the file that the job uses, which is the device if the job's own file has no
-``filesize``. The simulator follows the same rules.
+``filesize``. A size counted from such an offset may make that file longer, as in fio; the shares stay those
+of the shorter file. The simulator follows the same rules.
 """
 
 from __future__ import annotations
@@ -114,9 +115,10 @@ def regions_on_device(
     lengths = _file_lengths(workload)
     starts: dict[FileKey, int] = {}
     end = 0
+    ends = _ends_after_shares(workload, lengths)
     for key, length in lengths.items():
         starts[key] = 0 if length is None else end
-        end += _rounded_up(length or 0, alignment_bytes)
+        end += _rounded_up(ends.get(key, length or 0), alignment_bytes)
     regions = []
     for job in workload.jobs:
         clones = []
@@ -267,6 +269,19 @@ def _file_lengths(workload: Workload) -> dict[FileKey, int | None]:
                 if end is not None and key[0] != "device":
                     lengths[key] = max(lengths[key] or 0, end)
     return lengths
+
+
+def _ends_after_shares(workload: Workload, lengths: Mapping[FileKey, int | None]) -> dict[FileKey, int]:
+    """The ends of files with a length, after jobs whose offset is a share of them have made them longer."""
+    ends: dict[FileKey, int] = {}
+    for job in workload.jobs:
+        for clone, keys in enumerate(_file_keys(workload, job)):
+            for file, key in zip(numbered_files(job), keys, strict=True):
+                length = lengths[key]
+                if length is not None:
+                    begin, size = span(job, clone, file, length)
+                    ends[key] = max(ends.get(key, length), begin + size)
+    return ends
 
 
 def _checked(workload: Workload, job: Job, region: Region) -> Region:
