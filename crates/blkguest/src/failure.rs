@@ -26,6 +26,9 @@ pub enum Failure {
     /// A process of the guest ended early.
     #[error("{message}")]
     Died { message: String },
+    /// A mistake of the kernel that a torture has found.
+    #[error("{message}")]
+    Mistake { kind: &'static str, message: String },
     /// A defect of this program.
     #[error("internal error in the guest: {message}; please report it with the request")]
     Internal { message: String },
@@ -48,6 +51,11 @@ impl Failure {
         Self::Request(SimulationError::of(kind, field, message).into())
     }
 
+    /// A mistake of the kernel, of a kind that programs can tell.
+    pub fn mistake(kind: &'static str, message: impl Into<String>) -> Self {
+        Self::Mistake { kind, message: message.into() }
+    }
+
     pub fn kernel(doing: impl Into<String>, error: impl Display) -> Self {
         Self::Kernel { doing: doing.into(), message: error.to_string() }
     }
@@ -68,6 +76,7 @@ impl Failure {
             Self::Io { .. } => "io",
             Self::Program { .. } => "program",
             Self::Died { .. } => "died",
+            Self::Mistake { kind, .. } => kind,
             Self::Internal { .. } => "internal",
         }
     }

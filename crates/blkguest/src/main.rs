@@ -39,6 +39,7 @@ mod served_model;
 mod server_turn;
 mod shared_memory;
 mod switchback;
+mod torture;
 mod transport;
 mod ublk;
 
@@ -49,7 +50,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use failure::Failure;
-use request::Request;
+use request::Asked;
 
 const REQUEST: &str = "/request.json";
 const ANSWER: &str = "/answer.json";
@@ -71,7 +72,10 @@ fn main() {
     let work = || -> Result<Value, Failure> {
         mounts::mount_basics()?;
         clock::no_slack();
-        run::run(&Request::read(REQUEST)?)
+        match Asked::read(REQUEST)? {
+            Asked::Run(request) => run::run(&request),
+            Asked::Torture(torture) => torture::run(&torture),
+        }
     };
     let outcome =
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(process::defect(&*panic)));

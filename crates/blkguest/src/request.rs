@@ -20,6 +20,7 @@ use crate::array::Array;
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::shared_memory::MAX_DISKS;
+use crate::torture::Torture;
 
 /// The driver that serves the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -106,16 +107,35 @@ pub struct Request {
     pub layout: Layout,
 }
 
+/// The contents of a request file.
+#[derive(Debug)]
+pub enum Asked {
+    Run(Box<Request>),
+    Torture(Torture),
+}
+
+impl Asked {
+    pub fn read(path: &str) -> Result<Self, Failure> {
+        let text =
+            fs::read_to_string(path).map_err(|e| Failure::kernel("reading the request", e))?;
+        #[derive(Deserialize)]
+        struct Tortured {
+            torture: Torture,
+        }
+        match serde_json::from_str(&text) {
+            Ok(Tortured { torture }) => Ok(Self::Torture(torture)),
+            Err(error) if text.starts_with("{\"torture\"") => {
+                Err(bad_request(format!("the request: {error}")).into())
+            }
+            Err(_) => Ok(Self::Run(Box::new(Request::parse(&text)?))),
+        }
+    }
+}
+
 /// Most clones of a guest; each is a process.
 pub const MAX_CLONES: u64 = 4096;
 
 impl Request {
-    pub fn read(path: &str) -> Result<Self, Failure> {
-        let text =
-            fs::read_to_string(path).map_err(|e| Failure::kernel("reading the request", e))?;
-        Self::parse(&text)
-    }
-
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let mut value: Value = serde_json::from_str(text)
             .map_err(|error| bad_request(format!("the request is not JSON: {error}")))?;

@@ -21,6 +21,7 @@ from blklab.cli.kernel_module import (
 )
 from blklab.cli.options import json_option, quiet_option
 from blklab.cli.output import console_out, print_document, print_note, write_text
+from blklab.cli.torture import command as torture_command
 from blklab.errors import ExitCode
 from blklab.guests.kernels import store
 from blklab.guests.kernels.building import BuildPlan, BuildRequest, build, plan_build
@@ -50,6 +51,7 @@ def command() -> None:
 
 
 command.add_command(module_command)
+command.add_command(torture_command)
 
 
 @command.command(

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from blklab.execution.calibration.disk.document import DiskCalibration
 from blklab.execution.iocost.document import IoCostDocument
 from blklab.execution.judgement.document import JudgementDocument
+from blklab.execution.torture.document import TortureDocument
 from blklab.execution.tuning.document import TuneDocument
 from blklab.reanalysis.report.document import AnalyseDocument
 from blklab.report.documents.between_runs import ChangeDocument
@@ -31,6 +32,7 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "study-1.json": (StudyDocument, "what `blklab study run --json` prints"),
     "tune-1.json": (TuneDocument, "what `blklab tune --json` prints"),
     "judgement-1.json": (JudgementDocument, "what `blklab kernel judge --json` prints"),
+    "torture-1.json": (TortureDocument, "what `blklab kernel torture --json` prints"),
     "calibrate-1.json": (DiskCalibration, "what `blklab calibrate disk TARGET --json` prints"),
     "change-1.json": (ChangeDocument, "what `blklab runs compare --json` prints"),
     "fleet-1.json": (FleetDocument, "what `blklab fleet --json` prints"),

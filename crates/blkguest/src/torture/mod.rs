@@ -1,0 +1,154 @@
+//! Torture: does a scheduler complete every request once, with the right data, in bounded time, whatever is
+//! done to it meanwhile?
+//!
+//! Workers read and write a disk of the kernel's `null_blk` that keeps its contents, and check every block
+//! that they read. Meanwhile schedulers, depths and tunables change at random, tasks exit with I/O in flight,
+//! control groups vanish, and the driver hands requests back or lets them time out. One seed decides
+//! everything, so a failure happens again under its seed.
+
+mod async_io;
+mod contents;
+mod disk;
+mod disturbance;
+mod kernel_log;
+mod leaks;
+mod plan;
+mod worker;
+
+use std::fs;
+use std::sync::atomic::Ordering::SeqCst;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::clock;
+use crate::failure::Failure;
+use crate::mounts::RUN;
+use crate::process;
+use crate::shared_memory::SharedMemory;
+
+use plan::Plan;
+
+/// The request of a torture.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Torture {
+    pub seed: u64,
+    /// The scheduler that is tortured.
+    pub scheduler: String,
+    /// How long workers begin I/Os.
+    pub duration_ns: u64,
+    /// Longest time for which anything may wait.
+    pub bound_ns: u64,
+    /// Requests that the driver lets time out fail, and nobody knows whether they were done.
+    pub timeouts: bool,
+}
+
+/// Time between the last preparation and the first I/O.
+const START_MARGIN_NS: u64 = 100_000_000;
+/// Where workers leave their counts.
+const COUNTS: [&str; 5] = ["reads", "writes", "syncs", "failed", "digest"];
+
+/// Runs a torture.
+///
+/// # Errors
+///
+/// [`Failure::Mistake`] for a mistake of the kernel; other failures are of the set-up.
+pub fn run(torture: &Torture) -> Result<Value, Failure> {
+    let plan = Plan::draw(torture);
+    let shared = SharedMemory::new(&[plan.nr_processes()], &[plan.nr_processes()], &[], 0, 0)?;
+    let outcome = run_on(torture, &plan, shared);
+    // The first failure is the cause; this process's own is its consequence.
+    let answer = match (shared.failure(), outcome) {
+        (None, Ok(answer)) => return Ok(answer),
+        (None, Err(failure)) => failure.answer(),
+        (Some(text), _) => serde_json::from_str(&text)
+            .unwrap_or_else(|_| Failure::Internal { message: text }.answer()),
+    };
+    // A process that dies or waits is often the consequence of what the kernel has said.
+    match kernel_log::complaint() {
+        Some(complaint) => Err(Failure::mistake("complaint", complaint)),
+        None => Ok(answer),
+    }
+}
+
+fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value, Failure> {
+    let disk = disk::start(plan)?;
+    disturbance::select(&disk, &torture.scheduler)?;
+    let groups = worker::groups()?;
+    let start_ns = clock::now_ns() + START_MARGIN_NS;
+    shared.start_ns.store(start_ns, SeqCst);
+    let end_ns = start_ns + torture.duration_ns;
+    for number in 0..plan.workers {
+        process::spawn("a worker", shared, || {
+            worker::work(&worker::Place {
+                torture,
+                plan,
+                disk: &disk,
+                groups,
+                number,
+                start_ns,
+                end_ns,
+            })?;
+            ended(shared);
+            Ok(())
+        })?;
+    }
+    process::spawn("the disturbance", shared, || {
+        disturbance::disturb(torture, plan, &disk, start_ns, end_ns)?;
+        ended(shared);
+        Ok(())
+    })?;
+    shared.wait_for(&shared.clones_ended, plan.nr_processes(), || {
+        process::look(shared)?;
+        if let Some(complaint) = kernel_log::complaint() {
+            return Err(Failure::mistake("complaint", complaint));
+        }
+        if clock::now_ns() > end_ns + torture.bound_ns {
+            let left = plan.nr_processes() - shared.clones_ended.load(SeqCst);
+            let seconds = torture.bound_ns / 1_000_000_000;
+            let message = format!(
+                "{left} of {} processes have not ended {seconds} s after their last I/O was due; in flight: {}",
+                plan.nr_processes(),
+                leaks::in_flight(&disk)
+            );
+            return Err(Failure::mistake("stuck", message));
+        }
+        Ok(())
+    })?;
+    disturbance::select(&disk, &torture.scheduler)?;
+    leaks::check(&disk)?;
+    disturbance::select(&disk, "none")?;
+    leaks::check(&disk)?;
+    disk::end()?;
+    if let Some(complaint) = kernel_log::complaint() {
+        return Err(Failure::mistake("complaint", complaint));
+    }
+    let mut counts = json!({"switches": read_count("switches")?});
+    for name in COUNTS {
+        let mut total = 0_u64;
+        for number in 0..plan.workers {
+            total = total.wrapping_add(read_count(&format!("{name}-{number}"))?);
+        }
+        counts[name] = total.into();
+    }
+    Ok(
+        json!({"torture": {"plan": plan, "counts": counts, "release": crate::mounts::kernel_release()}}),
+    )
+}
+
+fn ended(shared: SharedMemory) {
+    shared.clones_ended.fetch_add(1, SeqCst);
+    shared.notify();
+}
+
+fn leave_count(name: &str, count: u64) -> Result<(), Failure> {
+    fs::write(format!("{RUN}/{name}"), count.to_string())
+        .map_err(|error| Failure::kernel("leaving a count", error))
+}
+
+fn read_count(name: &str) -> Result<u64, Failure> {
+    let text = fs::read_to_string(format!("{RUN}/{name}"))
+        .map_err(|error| Failure::kernel("reading a count", error))?;
+    text.parse().map_err(|error| Failure::kernel("reading a count", error))
+}

@@ -1,0 +1,77 @@
+//! Everything that a seed decides before the first I/O.
+
+use blksim::core::rng::Stream;
+use serde::Serialize;
+
+use super::Torture;
+
+/// Bytes of the unit in which workers keep account of the disk.
+pub const BLOCK_BYTES: u64 = 4096;
+/// Blocks of each worker's part of the disk.
+pub const BLOCKS: u64 = 1024;
+
+/// The disk, and who works on it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Plan {
+    pub workers: u32,
+    pub logical_block_bytes: u32,
+    pub latency_ns: u64,
+    pub queue_depth: u32,
+    /// MiB of a volatile write cache; 0 for none.
+    pub cache_mib: u32,
+    /// Mean time between two changes of settings.
+    pub disturbance_ns: u64,
+    /// Most I/Os in flight, by worker.
+    pub depths: Vec<u32>,
+}
+
+impl Plan {
+    pub fn draw(torture: &Torture) -> Self {
+        let mut draw = Stream::named(torture.seed, "plan");
+        let workers = 2 + draw.below(7) as u32;
+        let mut one_of = |values: &[u32]| values[draw.below(values.len() as u64) as usize];
+        let logical_block_bytes = one_of(&[512, 4096]);
+        let queue_depth = one_of(&[1, 2, 4, 16, 64, 128]);
+        let cache_mib = one_of(&[0, 0, 4]);
+        let latency_ns = u64::from(one_of(&[10, 30, 100, 300, 1000, 3000])) * 1000;
+        let disturbance_ns = u64::from(one_of(&[5, 15, 50, 150])) * 1_000_000;
+        let depths = (0..workers).map(|_| one_of(&[1, 2, 4, 8, 16, 32])).collect();
+        Self {
+            workers,
+            logical_block_bytes,
+            latency_ns,
+            queue_depth,
+            cache_mib,
+            disturbance_ns,
+            depths,
+        }
+    }
+
+    /// Workers and the process that disturbs them.
+    pub fn nr_processes(&self) -> u32 {
+        self.workers + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_decides_everything() {
+        let torture = |seed| Torture {
+            seed,
+            scheduler: "kyber".to_owned(),
+            duration_ns: 1,
+            bound_ns: 1,
+            timeouts: false,
+        };
+        let plans: Vec<String> =
+            (0..50).map(|seed| format!("{:?}", Plan::draw(&torture(seed)))).collect();
+        assert_eq!(plans[7], format!("{:?}", Plan::draw(&torture(7))));
+        let mut different = plans.clone();
+        different.sort();
+        different.dedup();
+        assert!(different.len() > 45, "{}", different.len());
+    }
+}

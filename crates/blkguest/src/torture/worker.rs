@@ -1,0 +1,488 @@
+//! A worker: reads and writes its own part of the disk, several I/Os at a time, and knows what each block
+//! must hold.
+
+use std::ffi::CString;
+use std::fs;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
+use std::ptr;
+use std::slice;
+
+use blksim::core::rng::{Stream, mix};
+
+use super::async_io::{AsyncIo, Order, READ, SYNC, WRITE};
+use super::plan::{BLOCK_BYTES, BLOCKS, Plan};
+use super::{Torture, contents, leave_count};
+use crate::clock;
+use crate::disk::Disk;
+use crate::failure::{Failure, checked};
+use crate::load::identity::set_priority;
+use crate::mounts::{CGROUPS, mount};
+
+/// Most blocks of an I/O.
+const MOST_BLOCKS: u64 = 16;
+/// A worker looks so often whether an I/O has waited too long.
+const LOOK_NS: u64 = 1_000_000_000;
+/// Most I/Os of all workers together: they take real time, however fast the disk is.
+const MOST_IOS: u64 = 4000;
+/// Errors of requests that timed out.
+const OF_TIMEOUTS: [i64; 2] = [-(libc::EIO as i64), -(libc::ETIMEDOUT as i64)];
+
+/// Where a worker works, and until when.
+pub struct Place<'a> {
+    pub torture: &'a Torture,
+    pub plan: &'a Plan,
+    pub disk: &'a Disk,
+    /// There are control groups.
+    pub groups: bool,
+    pub number: u32,
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+/// Mounts control groups; false if this kernel has none for I/O.
+pub fn groups() -> Result<bool, Failure> {
+    match mount("cgroup2", CGROUPS, "cgroup2", "") {
+        Ok(()) => Ok(fs::write(format!("{CGROUPS}/cgroup.subtree_control"), "+io").is_ok()),
+        Err(Failure::Unsupported { .. }) => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Works until the end, checks the whole part, and leaves its counts.
+pub fn work(place: &Place) -> Result<(), Failure> {
+    let mut worker = Worker::open(place)?;
+    clock::sleep_until(place.start_ns);
+    worker.work()?;
+    worker.check_all()?;
+    for (name, count) in [
+        ("reads", worker.counts.reads),
+        ("writes", worker.counts.writes),
+        ("syncs", worker.counts.syncs),
+        ("failed", worker.counts.failed),
+        ("digest", worker.digest),
+    ] {
+        leave_count(&format!("{name}-{}", place.number), count)?;
+    }
+    Ok(())
+}
+
+/// An I/O in flight; blocks are counted from the worker's first.
+#[derive(Debug, Clone, Copy)]
+struct InFlight {
+    opcode: u16,
+    first: u64,
+    blocks: u64,
+    version: u32,
+    start_ns: u64,
+}
+
+/// What a block may hold.
+#[derive(Debug, Clone, Copy, Default)]
+struct Holds {
+    version: u32,
+    /// A write that failed may have been done.
+    or: Option<u32>,
+    in_use: bool,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    reads: u64,
+    writes: u64,
+    syncs: u64,
+    failed: u64,
+}
+
+struct Worker<'a> {
+    place: &'a Place<'a>,
+    draw: Stream,
+    file: fs::File,
+    queue: AsyncIo,
+    /// `MOST_BLOCKS` blocks for each slot.
+    memory: &'static mut [u8],
+    in_flight: Vec<Option<InFlight>>,
+    holds: Vec<Holds>,
+    versions: u32,
+    next: u64,
+    nr_groups: u32,
+    counts: Counts,
+    /// Of all completions with their times: equal for equal runs.
+    digest: u64,
+}
+
+impl<'a> Worker<'a> {
+    fn open(place: &'a Place<'a>) -> Result<Self, Failure> {
+        let depth = place.plan.depths[place.number as usize] as usize;
+        let file = open_direct(&place.disk.path())?;
+        Ok(Self {
+            draw: Stream::named(place.torture.seed, &format!("worker {}", place.number)),
+            queue: AsyncIo::open(file.as_raw_fd(), depth)?,
+            file,
+            memory: aligned(depth * (MOST_BLOCKS * BLOCK_BYTES) as usize)?,
+            in_flight: vec![None; depth],
+            holds: vec![Holds::default(); BLOCKS as usize],
+            versions: 0,
+            next: 0,
+            nr_groups: 0,
+            counts: Counts::default(),
+            digest: 0,
+            place,
+        })
+    }
+
+    fn work(&mut self) -> Result<(), Failure> {
+        loop {
+            let now_ns = clock::now_ns();
+            let done = self.counts.reads + self.counts.writes + self.counts.syncs;
+            let own_most = MOST_IOS / u64::from(self.place.plan.workers);
+            let begins = now_ns < self.place.end_ns && done < own_most;
+            if begins {
+                self.begin(now_ns)?;
+                self.do_something_else()?;
+            }
+            if self.in_flight.iter().all(Option::is_none) {
+                if !begins {
+                    return Ok(());
+                }
+                clock::sleep_until(now_ns + 1_000_000);
+                continue;
+            }
+            for (slot, result) in self.queue.reap(LOOK_NS)? {
+                self.end(slot, result)?;
+            }
+            self.look()?;
+        }
+    }
+
+    /// Begins some I/Os in one call.
+    fn begin(&mut self, now_ns: u64) -> Result<(), Failure> {
+        let free: Vec<usize> =
+            (0..self.in_flight.len()).filter(|slot| self.in_flight[*slot].is_none()).collect();
+        let wanted = 1 + self.draw.below(free.len() as u64) as usize;
+        let mut orders = Vec::new();
+        for slot in free.into_iter().take(wanted) {
+            let Some((io, durable)) = self.drawn(now_ns) else { continue };
+            let start = slot * (MOST_BLOCKS * BLOCK_BYTES) as usize;
+            let bytes = (io.blocks * BLOCK_BYTES) as usize;
+            let memory = &mut self.memory[start..start + bytes];
+            if io.opcode == WRITE {
+                for (block, memory) in
+                    (io.first..).zip(memory.chunks_exact_mut(BLOCK_BYTES as usize))
+                {
+                    contents::fill(
+                        memory,
+                        self.place.torture.seed,
+                        self.place.block(block),
+                        io.version,
+                    );
+                }
+            } else {
+                memory.fill(0xa5);
+            }
+            orders.push(Order {
+                slot,
+                opcode: io.opcode,
+                durable,
+                // A sync takes none of these.
+                memory: if io.opcode == SYNC {
+                    (0, 0)
+                } else {
+                    (memory.as_ptr() as u64, bytes as u64)
+                },
+                offset: if io.opcode == SYNC {
+                    0
+                } else {
+                    self.place.block(io.first) * BLOCK_BYTES
+                },
+            });
+            for block in io.first..io.first + io.blocks {
+                self.holds[block as usize].in_use = true;
+            }
+            self.in_flight[slot] = Some(io);
+        }
+        // SAFETY: each slot has memory of its own, mapped for the life of the process.
+        unsafe { self.queue.submit(&orders) }
+    }
+
+    /// Draws an I/O, and whether it is to be durable; `None` if the blocks drawn are in use.
+    fn drawn(&mut self, start_ns: u64) -> Option<(InFlight, bool)> {
+        let kind = self.draw.below(100);
+        if kind < 4 {
+            let sync = InFlight { opcode: SYNC, first: 0, blocks: 0, version: 0, start_ns };
+            return Some((sync, false));
+        }
+        let blocks = if self.draw.percent(50) { 1 } else { 1 + self.draw.below(MOST_BLOCKS) };
+        let first = if self.draw.percent(50) { self.next } else { self.draw.below(BLOCKS) };
+        let first = first.min(BLOCKS - blocks);
+        let durable = self.draw.percent(5);
+        if self.holds[first as usize..(first + blocks) as usize].iter().any(|block| block.in_use) {
+            return None;
+        }
+        self.next = (first + blocks) % BLOCKS;
+        if kind < 52 {
+            return Some((InFlight { opcode: READ, first, blocks, version: 0, start_ns }, false));
+        }
+        self.versions += 1;
+        let write = InFlight { opcode: WRITE, first, blocks, version: self.versions, start_ns };
+        Some((write, durable))
+    }
+
+    fn end(&mut self, slot: usize, result: i64) -> Result<(), Failure> {
+        let Some(io) = self.in_flight.get_mut(slot).and_then(Option::take) else {
+            let message = format!("an I/O of worker {} was completed twice", self.place.number);
+            return Err(Failure::mistake("completed_twice", message));
+        };
+        let now_ns = clock::now_ns() - self.place.start_ns;
+        self.digest = mix(self.digest ^ mix(now_ns ^ slot as u64) ^ result as u64);
+        for block in io.first..io.first + io.blocks {
+            self.holds[block as usize].in_use = false;
+        }
+        if result != (io.blocks * BLOCK_BYTES) as i64 {
+            return self.failed(io, result);
+        }
+        match io.opcode {
+            READ => {
+                self.counts.reads += 1;
+                let start = slot * (MOST_BLOCKS * BLOCK_BYTES) as usize;
+                for block in 0..io.blocks {
+                    let begin = start + (block * BLOCK_BYTES) as usize;
+                    self.check(io.first + block, begin)?;
+                }
+            }
+            WRITE => {
+                self.counts.writes += 1;
+                for block in io.first..io.first + io.blocks {
+                    self.holds[block as usize] = Holds { version: io.version, ..Holds::default() };
+                }
+            }
+            _ => self.counts.syncs += 1,
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, io: InFlight, result: i64) -> Result<(), Failure> {
+        if !self.place.torture.timeouts || !(OF_TIMEOUTS.contains(&result) || result >= 0) {
+            let message =
+                format!("{} of {} blocks ended with {result}", name_of(io.opcode), io.blocks);
+            return Err(Failure::mistake("error", message));
+        }
+        self.counts.failed += 1;
+        if io.opcode == WRITE {
+            for block in io.first..io.first + io.blocks {
+                let holds = &mut self.holds[block as usize];
+                // Two failed writes of a block: it is written anew before it is read again.
+                holds.in_use = holds.or.is_some();
+                holds.or = Some(io.version);
+            }
+            self.heal(io)?;
+        }
+        Ok(())
+    }
+
+    /// Writes blocks anew of which more than two versions are possible.
+    fn heal(&mut self, io: InFlight) -> Result<(), Failure> {
+        for block in io.first..io.first + io.blocks {
+            if !self.holds[block as usize].in_use {
+                continue;
+            }
+            self.versions += 1;
+            let memory = aligned(BLOCK_BYTES as usize)?;
+            let place = self.place.block(block);
+            contents::fill(memory, self.place.torture.seed, place, self.versions);
+            while self.file.write_all_at(memory, place * BLOCK_BYTES).is_err() {}
+            self.holds[block as usize] = Holds { version: self.versions, ..Holds::default() };
+            unmap(memory);
+        }
+        Ok(())
+    }
+
+    /// Checks a block that was read into the memory from `begin` on.
+    fn check(&mut self, block: u64, begin: usize) -> Result<(), Failure> {
+        let (seed, place) = (self.place.torture.seed, self.place.block(block));
+        let memory = &self.memory[begin..begin + BLOCK_BYTES as usize];
+        let holds = self.holds[block as usize];
+        if contents::is_of(memory, seed, place, holds.version) {
+            self.holds[block as usize].or = None;
+            return Ok(());
+        }
+        if let Some(version) = holds.or.filter(|or| contents::is_of(memory, seed, place, *or)) {
+            self.holds[block as usize] = Holds { version, ..Holds::default() };
+            return Ok(());
+        }
+        let blocks = u64::from(self.place.plan.workers) * BLOCKS;
+        let message = format!(
+            "block {place} must hold version {} and holds {}",
+            holds.version,
+            contents::describe(memory, seed, blocks, self.versions)
+        );
+        Err(Failure::mistake("corruption", message))
+    }
+
+    /// Reads the whole part once more.
+    fn check_all(&mut self) -> Result<(), Failure> {
+        for block in 0..BLOCKS {
+            let memory = &mut self.memory[..BLOCK_BYTES as usize];
+            let offset = self.place.block(block) * BLOCK_BYTES;
+            loop {
+                match self.file.read_exact_at(memory, offset) {
+                    Ok(()) => break,
+                    Err(_) if self.place.torture.timeouts => {}
+                    Err(error) => {
+                        let message = format!("reading block {block} at the end: {error}");
+                        return Err(Failure::mistake("error", message));
+                    }
+                }
+            }
+            self.check(block, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that nothing waits longer than it may.
+    fn look(&self) -> Result<(), Failure> {
+        let now_ns = clock::now_ns();
+        let bound_ns = self.place.torture.bound_ns;
+        let oldest = self.in_flight.iter().flatten().min_by_key(|io| io.start_ns);
+        let Some(io) = oldest.filter(|io| now_ns - io.start_ns > bound_ns) else { return Ok(()) };
+        let message = format!(
+            "{} of {} blocks has waited for {} s; this worker has {} I/Os in flight",
+            name_of(io.opcode),
+            io.blocks,
+            (now_ns - io.start_ns) / 1_000_000_000,
+            self.in_flight.iter().flatten().count()
+        );
+        Err(Failure::mistake("stuck", message))
+    }
+
+    fn do_something_else(&mut self) -> Result<(), Failure> {
+        match self.draw.below(100) {
+            0..20 => {
+                let pause_ns = self.draw.below(5_000_000);
+                clock::sleep_until(clock::now_ns() + pause_ns);
+                Ok(())
+            }
+            20..22 => {
+                let class = 1 + self.draw.below(3) as u8;
+                let level = if class == 3 { 0 } else { self.draw.below(8) as u8 };
+                set_priority(0, class, level)
+            }
+            22..24 => self.leave_with_io_in_flight(),
+            24..26 if self.place.groups => self.work_in_a_group(),
+            _ => Ok(()),
+        }
+    }
+
+    /// A task that ends while its I/Os are in flight.
+    fn leave_with_io_in_flight(&mut self) -> Result<(), Failure> {
+        let first = self.draw.below(BLOCKS - 8);
+        child(|| {
+            let mut queue = AsyncIo::open(self.file.as_raw_fd(), 4)?;
+            let memory = aligned(4 * BLOCK_BYTES as usize)?;
+            let orders: Vec<Order> = (0..4_u64)
+                .map(|number| Order {
+                    slot: number as usize,
+                    opcode: READ,
+                    durable: false,
+                    memory: (memory.as_ptr() as u64 + number * BLOCK_BYTES, BLOCK_BYTES),
+                    offset: self.place.block(first + 2 * number) * BLOCK_BYTES,
+                })
+                .collect();
+            // SAFETY: the kernel waits for the I/Os before the process's memory goes.
+            unsafe { queue.submit(&orders) }
+        })
+    }
+
+    /// A task in a group of its own, which vanishes after it.
+    fn work_in_a_group(&mut self) -> Result<(), Failure> {
+        self.nr_groups += 1;
+        let group = format!("{CGROUPS}/worker-{}-{}", self.place.number, self.nr_groups);
+        let weight = (1 + self.draw.below(1000)).to_string();
+        let first = self.draw.below(BLOCKS - 8);
+        fs::create_dir(&group).map_err(|error| Failure::kernel("creating a group", error))?;
+        for name in ["io.bfq.weight", "io.weight"] {
+            let _not_every_kernel = fs::write(format!("{group}/{name}"), &weight);
+        }
+        child(|| {
+            fs::write(format!("{group}/cgroup.procs"), "0")
+                .map_err(|error| Failure::kernel("joining a group", error))?;
+            let memory = aligned(BLOCK_BYTES as usize)?;
+            for number in 0..4_u64 {
+                let offset = self.place.block(first + 2 * number) * BLOCK_BYTES;
+                let _may_time_out = self.file.read_exact_at(memory, offset);
+            }
+            Ok(())
+        })?;
+        fs::remove_dir(&group).map_err(|error| Failure::kernel("removing a group", error))
+    }
+}
+
+impl Place<'_> {
+    /// The number of one of the worker's blocks on the disk.
+    fn block(&self, block: u64) -> u64 {
+        u64::from(self.number) * BLOCKS + block
+    }
+}
+
+fn name_of(opcode: u16) -> &'static str {
+    match opcode {
+        READ => "a read",
+        WRITE => "a write",
+        _ => "a sync",
+    }
+}
+
+/// Runs work in a child of this process, and waits for its end.
+fn child(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    // SAFETY: this program has a single thread, so the child may do anything.
+    let process = checked("creating a task", unsafe { libc::fork() })?;
+    if process == 0 {
+        let failed = work().is_err();
+        // SAFETY: ends this process without running its parent's exit handlers.
+        unsafe { libc::_exit(i32::from(failed)) }
+    }
+    let mut status = 0;
+    // SAFETY: the pointer is valid for the call.
+    checked("waiting for a task", unsafe {
+        libc::waitpid(process, ptr::from_mut(&mut status), 0)
+    })?;
+    if status == 0 {
+        return Ok(());
+    }
+    Err(Failure::mistake("error", format!("a task that only reads ended with status {status}")))
+}
+
+fn open_direct(path: &str) -> Result<fs::File, Failure> {
+    let text = CString::new(path)
+        .map_err(|_| Failure::Internal { message: format!("{path:?} has a NUL") })?;
+    let flags = libc::O_RDWR | libc::O_DIRECT | libc::O_CLOEXEC;
+    // SAFETY: the path is a string that outlives the call; the descriptor is fresh and nobody else's.
+    unsafe {
+        let descriptor = checked(&format!("opening {path}"), libc::open(text.as_ptr(), flags))?;
+        Ok(fs::File::from_raw_fd(descriptor))
+    }
+}
+
+/// Memory for direct I/O, which stays mapped until [`unmap`].
+fn aligned(bytes: usize) -> Result<&'static mut [u8], Failure> {
+    // SAFETY: a fresh anonymous mapping, zeroed by the kernel.
+    unsafe {
+        let start = libc::mmap(
+            ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        if start == libc::MAP_FAILED {
+            return Err(Failure::last("allocating memory"));
+        }
+        Ok(slice::from_raw_parts_mut(start.cast(), bytes))
+    }
+}
+
+fn unmap(memory: &'static mut [u8]) {
+    // SAFETY: the mapping is of `aligned`, and nobody uses it any more.
+    unsafe { libc::munmap(memory.as_mut_ptr().cast(), memory.len()) };
+}
