@@ -1,4 +1,4 @@
-"""`blklab kernel torture`: does a scheduler keep every request, its data and its time, whatever is done to it?"""
+"""`blklab kernel torture`: does a scheduler keep every request, its data and its time?"""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _KINDS = {
     "completed_twice": "an I/O that was reported twice",
     "stuck": "an I/O that waits for ever",
     "leak": "a request that is never given back",
+    "unflushed": "syncs that did not reach the disk",
     "error": "an I/O that failed",
     "complaint": "a warning of the kernel",
     "crash": "the kernel's end",
@@ -48,7 +49,10 @@ class _Display(ProgressLine):
 @described_command(
     name="torture",
     examples=(
-        ("a patch: the kernel is built with its own checks first", "blklab kernel torture --patch my-idea.patch"),
+        (
+            "a patch: the kernel is built with its own checks first",
+            "blklab kernel torture --patch my-idea.patch",
+        ),
         ("a scheduler that is one file", "blklab kernel torture --scheduler-file my-sched.c -s my-sched"),
         ("one seed again, on a kernel that is there", "blklab kernel torture tortured -s kyber --seed 17"),
     ),

@@ -47,6 +47,13 @@ pub fn end() -> Result<(), Failure> {
     fs::remove_dir(folder()).map_err(|error| Failure::kernel("removing the disk", error))
 }
 
+/// Flushes that the disk has done; `None` where the kernel does not count them (before Linux 5.5,
+/// `Documentation/block/stat.rst`).
+pub fn flushes(disk: &Disk) -> Option<u64> {
+    let text = fs::read_to_string(format!("/sys/block/{}/stat", disk.name)).ok()?;
+    text.split_whitespace().nth(15)?.parse().ok()
+}
+
 fn folder() -> String {
     format!("{CONFIGFS}/nullb/torture")
 }

@@ -28,6 +28,12 @@ pub fn select(disk: &Disk, scheduler: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::kernel(format!("selecting {scheduler}"), error))
 }
 
+/// Gives the scheduler room for many requests.
+pub fn deepen(disk: &Disk) -> Result<(), Failure> {
+    fs::write(disk.queue("nr_requests"), "256")
+        .map_err(|error| Failure::kernel("setting nr_requests", error))
+}
+
 /// Changes settings until the end of the load; the count of switches is left for the answer.
 pub fn disturb(
     torture: &Torture,
@@ -51,7 +57,7 @@ pub fn disturb(
             break;
         }
         clock::sleep_until(now_ns);
-        match draw.below(10) {
+        match if plan.long { 5 } else { draw.below(10) } {
             0..5 => {
                 let own = others.is_empty() || draw.percent(65);
                 let index = draw.below(others.len().max(1) as u64) as usize;

@@ -18,7 +18,7 @@ const MARKS: [&str; 9] = [
     "list_del corruption",
     "blk_update_request: bio idx",
 ];
-/// Lines of a complaint that are told.
+/// Most lines of a complaint in the answer.
 const LINES: usize = 40;
 
 /// User-mode Linux itself walks its memory maps without a lock (`arch/um`, Linux 6.1), which lockdep notes.

@@ -46,6 +46,8 @@ pub struct Torture {
 
 /// Time between the last preparation and the first I/O.
 const START_MARGIN_NS: u64 = 100_000_000;
+/// Time for workers to read all that they wrote.
+const LAST_LOOK_NS: u64 = 60_000_000_000;
 /// Where workers leave their counts.
 const COUNTS: [&str; 5] = ["reads", "writes", "syncs", "failed", "digest"];
 
@@ -75,10 +77,13 @@ pub fn run(torture: &Torture) -> Result<Value, Failure> {
 fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value, Failure> {
     let disk = disk::start(plan)?;
     disturbance::select(&disk, &torture.scheduler)?;
+    if plan.long {
+        disturbance::deepen(&disk)?;
+    }
     let groups = worker::groups()?;
     let start_ns = clock::now_ns() + START_MARGIN_NS;
     shared.start_ns.store(start_ns, SeqCst);
-    let end_ns = start_ns + torture.duration_ns;
+    let end_ns = start_ns + plan.duration_ns;
     for number in 0..plan.workers {
         process::spawn("a worker", shared, || {
             worker::work(&worker::Place {
@@ -104,9 +109,9 @@ fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value,
         if let Some(complaint) = kernel_log::complaint() {
             return Err(Failure::mistake("complaint", complaint));
         }
-        if clock::now_ns() > end_ns + torture.bound_ns {
+        if clock::now_ns() > end_ns + plan.bound_ns + LAST_LOOK_NS {
             let left = plan.nr_processes() - shared.clones_ended.load(SeqCst);
-            let seconds = torture.bound_ns / 1_000_000_000;
+            let seconds = (plan.bound_ns + LAST_LOOK_NS) / 1_000_000_000;
             let message = format!(
                 "{left} of {} processes have not ended {seconds} s after their last I/O was due; in flight: {}",
                 plan.nr_processes(),
@@ -118,6 +123,11 @@ fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value,
     })?;
     disturbance::select(&disk, &torture.scheduler)?;
     leaks::check(&disk)?;
+    let syncs = total("syncs", plan)?;
+    if plan.cache_mib > 0 && syncs > 0 && disk::flushes(&disk) == Some(0) {
+        let message = format!("{syncs} syncs were reported, and no flush has reached the disk");
+        return Err(Failure::mistake("unflushed", message));
+    }
     disturbance::select(&disk, "none")?;
     leaks::check(&disk)?;
     disk::end()?;
@@ -126,15 +136,17 @@ fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value,
     }
     let mut counts = json!({"switches": read_count("switches")?});
     for name in COUNTS {
-        let mut total = 0_u64;
-        for number in 0..plan.workers {
-            total = total.wrapping_add(read_count(&format!("{name}-{number}"))?);
-        }
-        counts[name] = total.into();
+        counts[name] = total(name, plan)?.into();
     }
     Ok(
         json!({"torture": {"plan": plan, "counts": counts, "release": crate::mounts::kernel_release()}}),
     )
+}
+
+/// The sum of a count over all workers.
+fn total(name: &str, plan: &Plan) -> Result<u64, Failure> {
+    let mut each = (0..plan.workers).map(|number| read_count(&format!("{name}-{number}")));
+    each.try_fold(0_u64, |total, count| Ok(total.wrapping_add(count?)))
 }
 
 fn ended(shared: SharedMemory) {

@@ -23,7 +23,20 @@ pub struct Plan {
     pub disturbance_ns: u64,
     /// Most I/Os in flight, by worker.
     pub depths: Vec<u32>,
+    /// A long load on a slow disk, half of the workers reading and half writing, without other changes than
+    /// of tunables: a job that starves shows there.
+    pub long: bool,
+    pub duration_ns: u64,
+    /// Longest time for which anything may wait.
+    pub bound_ns: u64,
 }
+
+/// Every so many seeds one is of a long load.
+const LONG_EVERY: u64 = 8;
+/// Its duration and its bound, which is above what schedulers of the kernel let the lowest class wait
+/// (`prio_aging_expire` of `block/mq-deadline.c`, Linux 6.1: 10 s).
+const LONG_NS: u64 = 45_000_000_000;
+const LONG_BOUND_NS: u64 = 25_000_000_000;
 
 impl Plan {
     pub fn draw(torture: &Torture) -> Self {
@@ -35,7 +48,23 @@ impl Plan {
         let cache_mib = one_of(&[0, 0, 4]);
         let latency_ns = u64::from(one_of(&[10, 30, 100, 300, 1000, 3000])) * 1000;
         let disturbance_ns = u64::from(one_of(&[5, 15, 50, 150])) * 1_000_000;
-        let depths = (0..workers).map(|_| one_of(&[1, 2, 4, 8, 16, 32])).collect();
+        let depths: Vec<u32> = (0..workers).map(|_| one_of(&[1, 2, 4, 8, 16, 32])).collect();
+        if torture.seed % LONG_EVERY == LONG_EVERY - 1 && !torture.timeouts {
+            // More writes than any scheduler lets out at once.
+            let depths = (0..workers).map(|number| if number == 1 { 160 } else { 8 }).collect();
+            return Self {
+                workers,
+                logical_block_bytes,
+                latency_ns: 5_000_000,
+                queue_depth: 1,
+                cache_mib,
+                disturbance_ns,
+                depths,
+                long: true,
+                duration_ns: LONG_NS,
+                bound_ns: LONG_BOUND_NS,
+            };
+        }
         Self {
             workers,
             logical_block_bytes,
@@ -44,6 +73,9 @@ impl Plan {
             cache_mib,
             disturbance_ns,
             depths,
+            long: false,
+            duration_ns: torture.duration_ns,
+            bound_ns: torture.bound_ns,
         }
     }
 

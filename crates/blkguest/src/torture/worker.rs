@@ -25,6 +25,9 @@ const MOST_BLOCKS: u64 = 16;
 const LOOK_NS: u64 = 1_000_000_000;
 /// Most I/Os of all workers together: they take real time, however fast the disk is.
 const MOST_IOS: u64 = 4000;
+/// Of 100 I/Os, those below the first are syncs, those from the second on writes.
+const KIND_OF_READ: u64 = 4;
+const KIND_OF_WRITE: u64 = 52;
 /// Errors of requests that timed out.
 const OF_TIMEOUTS: [i64; 2] = [-(libc::EIO as i64), -(libc::ETIMEDOUT as i64)];
 
@@ -77,7 +80,7 @@ struct InFlight {
     start_ns: u64,
 }
 
-/// What a block may hold.
+/// The possible contents of a block.
 #[derive(Debug, Clone, Copy, Default)]
 struct Holds {
     version: u32,
@@ -136,7 +139,7 @@ impl<'a> Worker<'a> {
             let now_ns = clock::now_ns();
             let done = self.counts.reads + self.counts.writes + self.counts.syncs;
             let own_most = MOST_IOS / u64::from(self.place.plan.workers);
-            let begins = now_ns < self.place.end_ns && done < own_most;
+            let begins = now_ns < self.place.end_ns && (self.place.plan.long || done < own_most);
             if begins {
                 self.begin(now_ns)?;
                 self.do_something_else()?;
@@ -207,8 +210,12 @@ impl<'a> Worker<'a> {
 
     /// Draws an I/O, and whether it is to be durable; `None` if the blocks drawn are in use.
     fn drawn(&mut self, start_ns: u64) -> Option<(InFlight, bool)> {
-        let kind = self.draw.below(100);
-        if kind < 4 {
+        let kind = match (self.draw.below(100), self.place.plan.long) {
+            (kind, false) => kind,
+            (_, true) if self.place.number % 2 == 0 => KIND_OF_READ,
+            (_, true) => KIND_OF_WRITE,
+        };
+        if kind < KIND_OF_READ {
             let sync = InFlight { opcode: SYNC, first: 0, blocks: 0, version: 0, start_ns };
             return Some((sync, false));
         }
@@ -220,7 +227,7 @@ impl<'a> Worker<'a> {
             return None;
         }
         self.next = (first + blocks) % BLOCKS;
-        if kind < 52 {
+        if kind < KIND_OF_WRITE {
             return Some((InFlight { opcode: READ, first, blocks, version: 0, start_ns }, false));
         }
         self.versions += 1;
@@ -321,20 +328,22 @@ impl<'a> Worker<'a> {
 
     /// Reads the whole part once more.
     fn check_all(&mut self) -> Result<(), Failure> {
-        for block in 0..BLOCKS {
-            let memory = &mut self.memory[..BLOCK_BYTES as usize];
-            let offset = self.place.block(block) * BLOCK_BYTES;
+        for first in (0..BLOCKS).step_by(MOST_BLOCKS as usize) {
+            let memory = &mut self.memory[..(MOST_BLOCKS * BLOCK_BYTES) as usize];
+            let offset = self.place.block(first) * BLOCK_BYTES;
             loop {
                 match self.file.read_exact_at(memory, offset) {
                     Ok(()) => break,
                     Err(_) if self.place.torture.timeouts => {}
                     Err(error) => {
-                        let message = format!("reading block {block} at the end: {error}");
+                        let message = format!("reading block {first} at the end: {error}");
                         return Err(Failure::mistake("error", message));
                     }
                 }
             }
-            self.check(block, 0)?;
+            for block in 0..MOST_BLOCKS {
+                self.check(first + block, (block * BLOCK_BYTES) as usize)?;
+            }
         }
         Ok(())
     }
@@ -342,7 +351,7 @@ impl<'a> Worker<'a> {
     /// Makes sure that nothing waits longer than it may.
     fn look(&self) -> Result<(), Failure> {
         let now_ns = clock::now_ns();
-        let bound_ns = self.place.torture.bound_ns;
+        let bound_ns = self.place.plan.bound_ns;
         let oldest = self.in_flight.iter().flatten().min_by_key(|io| io.start_ns);
         let Some(io) = oldest.filter(|io| now_ns - io.start_ns > bound_ns) else { return Ok(()) };
         let message = format!(
@@ -356,7 +365,11 @@ impl<'a> Worker<'a> {
     }
 
     fn do_something_else(&mut self) -> Result<(), Failure> {
-        match self.draw.below(100) {
+        let choice = self.draw.below(100);
+        if self.place.plan.long && !(20..22).contains(&choice) {
+            return Ok(());
+        }
+        match choice {
             0..20 => {
                 let pause_ns = self.draw.below(5_000_000);
                 clock::sleep_until(clock::now_ns() + pause_ns);

@@ -7,11 +7,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 FaultKind = Literal[
-    "corruption", "completed_twice", "stuck", "leak", "error", "complaint", "crash", "hang"
+    "corruption", "completed_twice", "stuck", "leak", "unflushed", "error", "complaint", "crash", "hang"
 ]
-"""Wrong data; an I/O that was reported twice; one that waits beyond the bound; a request or tag that is in use
-when nobody has I/O in flight; an I/O that failed though the disk did not; a warning of the kernel; its end;
-a kernel that computes and does not go on."""
+"""Wrong data; an I/O that was reported twice; one that waits beyond the bound; a request or tag that is in
+use when nobody has I/O in flight; syncs without a flush; an I/O that failed though the disk did not; a
+warning of the kernel; its end; a kernel that computes and does not go on."""
 
 
 class _Part(BaseModel):
@@ -28,7 +28,7 @@ class MistakePart(_Part):
 
 
 class SchedulerPart(_Part):
-    """What was done to a scheduler."""
+    """The runs of a scheduler."""
 
     scheduler: str
     seeds: int

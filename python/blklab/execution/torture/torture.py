@@ -40,7 +40,7 @@ _KINDS: frozenset[str] = frozenset(get_args(FaultKind))
 
 @dataclass(frozen=True)
 class TortureRequest:
-    """What to torture, and how much."""
+    """A kernel to torture, and how much."""
 
     kernel: str
     schedulers: Sequence[str] = ()
@@ -156,9 +156,11 @@ def _run(
     mistake = _mistake_of(result)
     if mistake is not None:
         kind, message = mistake
-        return _Ended(scheduler, seed, None, MistakePart(scheduler=scheduler, seed=seed, kind=kind, message=message))
-    assert result.answer is not None
-    return _Ended(scheduler, seed, result.answer["torture"]["counts"], None)
+        return _Ended(
+            scheduler, seed, None, MistakePart(scheduler=scheduler, seed=seed, kind=kind, message=message)
+        )
+    answer = result.answer or {}
+    return _Ended(scheduler, seed, answer["torture"]["counts"], None)
 
 
 def _image(kernel: KernelBuild, faults: Faults) -> GuestImage:
@@ -184,10 +186,10 @@ def _mistake_of(result: GuestResult) -> tuple[FaultKind, str] | None:
         return kind, str(refused.get("message"))
     if kind == "died":
         return "crash", str(refused.get("message"))
-    error = core_error(refused)
-    if isinstance(error, RunFailedError):
-        raise RunFailedError(f"the torture could not be prepared: {error.message}", hint=error.hint)
-    raise error
+    why = core_error(refused)
+    if isinstance(why, RunFailedError):
+        raise RunFailedError(f"the torture could not be prepared: {why.message}", hint=why.hint)
+    raise why
 
 
 def _document(
