@@ -120,7 +120,10 @@ class Machine:
             *arguments,
         ]
         with (self.folder / "qemu.log").open("wb") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            # In a session of its own: an interrupt from the terminal is for the tests, which end the machine.
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
         path = self.folder / "monitor"
         wait_until(path.exists, f"QEMU listens ({self.folder / 'qemu.log'})", process=self._process)
         self._monitor = Monitor(path)
