@@ -70,7 +70,7 @@ def installed_machine(image: Image, accelerator: Accelerator) -> FrozenMachine:
 
 
 def installation(image: Image) -> tuple[Path, str]:
-    """What blklab is installed from, and the command for it, with that file in ``/root``."""
+    """The file to install blklab from, and the command for it, with that file in ``/root``."""
     if image.release == "bookworm":
         return image.wheel, _INSTALL_IN_BOOKWORM.format(name=image.wheel.name)
     # Without the wait for the disk after each file, which an emulated one makes long.
