@@ -60,6 +60,13 @@ def test_no_answer_beside_a_modelled_disk_nor_where_the_simulator_lacks_somethin
     assert answer_of_nearest_model(record.model_copy(update={"spec": spec}), _unheard) is None
 
 
+def test_no_model_is_asked_about_a_module(tmp_path: Path) -> None:
+    record = _record(tmp_path, ["kyber", "kyber@mine"])
+    said: list[str] = []
+    assert answer_of_nearest_model(record, said.append) is None
+    assert said == []
+
+
 @pytest.mark.parametrize(
     ("limit", "value", "reason"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,9 @@ from blklab.linux.machine.kernel_mistakes import MistakeWatch, mistakes_in
 from blklab.modules import building
 from blklab.modules.building import ModuleRequest, build_module
 from blklab.modules.headers import find_headers
-from blklab.modules.loading import build_copies, find_arms, with_placebos
+from blklab.modules.loading import ModuleArms, build_copies, find_arms, with_placebos
 from blklab.modules.store import find_module
+from blklab.quantities.notes import Note
 from blklab.spec.schedulers import parse_scheduler_choice, parse_scheduler_choices
 from modules.small_kernel import RELEASE
 
@@ -79,7 +81,16 @@ def test_a_copy_is_built_from_the_source_of_the_module_beside_it(
     arms = find_arms(choices)
     assert [module.record.name for module in arms.modules] == ["kyber-copy", "mine"]
     assert all(module.record.source == built.source for module in arms.modules)
-    assert "no patch" in arms.notes[0]
+    assert "no patch" in arms.remarks[0]
+    assert all(isinstance(remark, Note) for remark in arms.remarks)
+
+
+def test_a_module_that_nothing_proves_is_warned_of(built: ModuleRequest) -> None:
+    (module,) = find_arms(parse_scheduler_choices("kyber@mine")).modules
+    unproven = replace(module, record=module.record.model_copy(update={"proof": None}))
+    (remark,) = ModuleArms({("kyber", "mine"): unproven}).remarks
+    assert "unproven" in remark
+    assert not isinstance(remark, Note)
 
 
 def test_a_new_scheduler_has_no_copy(built: ModuleRequest) -> None:

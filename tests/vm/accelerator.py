@@ -33,8 +33,9 @@ EMULATION = Accelerator(
     # Threads of their own for processors are faster, but a kernel that patches itself has crashed under them.
     arguments=("-accel", "tcg,thread=single,tb-size=512", "-cpu", "max,-svm"),
     kernel="vmlinux",
-    # A busy host makes timers late, over which the kernel would panic or complain.
-    command_line="no_timer_check lpj=10000000 mitigations=off nokaslr nowatchdog audit=0",
+    # A busy host makes timers late, over which the kernel would panic or complain. With norandmaps code has
+    # the same addresses in each process, so that it is translated once, and not at each start of Python.
+    command_line="no_timer_check lpj=10000000 mitigations=off nokaslr norandmaps nowatchdog audit=0",
 )
 
 

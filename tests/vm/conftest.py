@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +13,15 @@ from vm.frozen import FrozenMachine, installed_machine
 from vm.image import Image, prepared_image
 from vm.machine import Machine
 from vm.settings import differences, read_settings
+
+
+def pytest_runtest_setup() -> None:
+    """Where the time is limited, a test that would begin later is left out, with the reason."""
+    if "BLKLAB_VM_BEGIN" not in os.environ:
+        return
+    minutes = float(os.environ["BLKLAB_VM_BEGIN"])
+    if time.time() - float(os.environ["BLKLAB_VM_START"]) > 60 * minutes:
+        pytest.skip(f"no test begins after {minutes:.0f} minutes (BLKLAB_VM_BEGIN)")
 
 
 @pytest.fixture(scope="session")

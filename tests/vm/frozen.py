@@ -23,7 +23,7 @@ from vm.machine import Machine
 
 _WAIT_UNTIL_BOOTED = "systemctl is-system-running --wait || systemctl --failed; udevadm settle; sync"
 _INSTALL_IN_BOOKWORM = """
-mkdir /opt/blklab && python3 -m zipfile --extract /root/blklab.whl /opt/blklab
+mkdir /opt/blklab && python3 -m zipfile --extract /root/{name} /opt/blklab
 python3 -m compileall -q /opt/blklab
 printf '#!/bin/sh\\nPYTHONPATH=/opt/blklab:/opt/requirements exec python3 -m blklab "$@"\\n' > /usr/bin/blklab
 chmod 755 /usr/bin/blklab
@@ -62,14 +62,19 @@ def installed_machine(image: Image, accelerator: Accelerator) -> FrozenMachine:
 
     def install(machine: Machine, root: Path) -> None:
         machine.thaw(root, booted.memory, snapshot=False)
-        if image.release == "bookworm":
-            machine.copy(image.wheel, "/root/blklab.whl")
-            machine.run(_INSTALL_IN_BOOKWORM)
-        else:
-            machine.copy(image.package, "/root/blklab.deb")
-            machine.run("dpkg --install /root/blklab.deb")
+        product, command = installation(image)
+        machine.copy(product, f"/root/{product.name}")
+        machine.run(command)
 
     return _frozen(image.session / "installed", image, accelerator, booted.root, install)
+
+
+def installation(image: Image) -> tuple[Path, str]:
+    """The file to install blklab from, and the command for it, with that file in ``/root``."""
+    if image.release == "bookworm":
+        return image.wheel, _INSTALL_IN_BOOKWORM.format(name=image.wheel.name)
+    # Without the wait for the disk after each file, which an emulated one makes long.
+    return image.package, f"dpkg --force-unsafe-io --install /root/{image.package.name}"
 
 
 def _frozen(

@@ -120,7 +120,10 @@ class Machine:
             *arguments,
         ]
         with (self.folder / "qemu.log").open("wb") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            # In a session of its own: an interrupt from the terminal is for the tests, which end the machine.
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
         path = self.folder / "monitor"
         wait_until(path.exists, f"QEMU listens ({self.folder / 'qemu.log'})", process=self._process)
         self._monitor = Monitor(path)
@@ -136,13 +139,12 @@ class Machine:
     def run(
         self, command: str, *, user: str = "root", check: bool = True, stdin: bytes | None = None
     ) -> Output:
-        """Runs a shell command in the machine."""
+        """Runs a shell command in the machine, for as long as it takes: scripts/test-vm limits all."""
         done = subprocess.run(
             [*self._ssh(), f"{user}@127.0.0.1", command],
             input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,
-            timeout=2 * PATIENCE_SECONDS,
             check=False,
         )
         output = Output(

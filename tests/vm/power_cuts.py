@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import time
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
+from vm.accelerator import EMULATION, Accelerator
 from vm.commands import READ, document, put_file
 from vm.machine import Machine
 from vm.settings import differences, queues_of, read_settings
+from waiting import wait_until
 
 FOLDER = "/mnt/data"
 MOMENTS = 10
+_MOMENTS_OF_EMULATION = {1, 4, 7}
+"""An emulated processor boots for minutes after each cut."""
 _DISK = "sata1"
 _FILESYSTEM = (
     f"mkdir -p {FOLDER} && mkfs.ext4 -q -L data {{}} && "
@@ -47,14 +55,18 @@ def compare_undisturbed(machine: Machine) -> Undisturbed:
     return Undisturbed(seconds, result["run"], settings)
 
 
+def skip_unless_chosen(moment: int, accelerator: Accelerator) -> None:
+    """An emulated processor takes only some moments, unless all are asked for."""
+    chosen = accelerator != EMULATION or moment in _MOMENTS_OF_EMULATION or "BLKLAB_VM_ALL" in os.environ
+    if not chosen:
+        pytest.skip(f"an emulated processor takes moments {_MOMENTS_OF_EMULATION}; BLKLAB_VM_ALL=1 takes all")
+
+
 def cut_power_at(machine: Machine, moment: int, undisturbed: Undisturbed) -> None:
     """Cuts the power in the middle of a tenth of a comparison, and looks at what is left after the boot."""
     comparison = machine.begin(_COMPARE)
     time.sleep(undisturbed.seconds * (moment + 0.5) / MOMENTS)
-    machine.cut_power()
-    comparison.kill()
-    comparison.communicate()
-    machine.run(f"mountpoint -q {FOLDER} || systemctl start $(systemd-escape --path --suffix=mount {FOLDER})")
+    _cut_power(machine, comparison)
     booted = read_settings(machine)
     restored = machine.run("blklab restore --json -", check=False)
     assert restored.code == 0, restored
@@ -65,6 +77,21 @@ def cut_power_at(machine: Machine, moment: int, undisturbed: Undisturbed) -> Non
     assert not (changed := differences(queues_of(undisturbed.settings), queues_of(booted))), changed
     left = [line for line in after if "blklab" in line]
     assert not left, left
+
+
+def cut_power_under_load(machine: Machine) -> None:
+    """Cuts the power as soon as a comparison's load runs."""
+    comparison = machine.begin(_COMPARE)
+    running = "ps -e -o comm="
+    wait_until(lambda: "fio" in machine.run(running).text.split(), "the load runs", process=comparison)
+    _cut_power(machine, comparison)
+
+
+def _cut_power(machine: Machine, comparison: subprocess.Popen[str]) -> None:
+    machine.cut_power()
+    comparison.kill()
+    comparison.communicate()
+    machine.run(f"mountpoint -q {FOLDER} || systemctl start $(systemd-escape --path --suffix=mount {FOLDER})")
 
 
 def runs_of(machine: Machine) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -11,8 +11,8 @@ from vm.machine import Machine
 
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 
-IOPS = 300
-"""Of the slowed disk, which so is the bottleneck, however slow the processor."""
+IOPS = (300, 100, 30)
+"""Of the slowed disk: the first at which it is the bottleneck, and not a processor that others need too."""
 
 SECONDS = 40
 WEIGHTS = {"small": 10, "middle": 30, "large": 60}
@@ -29,40 +29,49 @@ def three_jobs(seconds: int) -> str:
 @pytest.fixture(scope="module")
 def slow_disk(machine: Machine) -> str:
     """The rotating SATA disk, with a limit."""
-    machine.slow_down("sata0", iops=IOPS)
+    machine.slow_down("sata0", iops=IOPS[0])
     return f"/dev/{machine.names()['sata0']}"
 
 
-def assert_by_weight(result: Any) -> None:
+def assert_by_weight(machine: Machine, disk: str, options: Callable[[int], str]) -> None:
+    """Runs the three jobs with options for the disk's limit, and compares their shares with the weights."""
+    load = put_file(machine, "/root/three.fio", three_jobs(SECONDS))
+    try:
+        for iops in IOPS:
+            machine.slow_down("sata0", iops=iops)
+            result = document(machine, f"run {disk} {load} {options(iops)}")
+            if sum(job["iops"] for job in result["jobs"]) > 0.8 * iops:
+                break
+        else:
+            pytest.skip(f"the processor is too busy for {IOPS[-1]} I/Os per second")
+    finally:
+        machine.slow_down("sata0", iops=IOPS[0])
     shares = share_of_each(result)
     for name, weight in WEIGHTS.items():
-        assert shares[name] == pytest.approx(weight / sum(WEIGHTS.values()), rel=0.1), shares
+        assert shares[name] == pytest.approx(weight / sum(WEIGHTS.values()), rel=0.1), (iops, shares)
 
 
 def test_bfq_gives_shares_by_weight(machine: Machine, slow_disk: str) -> None:
     """The scheduler is a module, and the attribute exists only while it is loaded."""
-    load = put_file(machine, "/root/three.fio", three_jobs(SECONDS))
     weights = " ".join(f"--cgroup {name}:io.bfq.weight={weight}" for name, weight in WEIGHTS.items())
-    assert_by_weight(
-        document(
-            machine, f"run {slow_disk} {load} --scheduler bfq:low_latency=0:strict_guarantees=1 {weights}"
-        )
-    )
+    options = f"--scheduler bfq:low_latency=0:strict_guarantees=1 {weights}"
+    assert_by_weight(machine, slow_disk, lambda _: options)
 
 
 def test_io_cost_gives_shares_by_weight(machine: Machine, slow_disk: str) -> None:
     """With writeback throttling in force before, which the kernel turns off meanwhile."""
-    load = put_file(machine, "/root/three.fio", three_jobs(SECONDS))
     weights = " ".join(f"--cgroup {name}:io.weight={weight}" for name, weight in WEIGHTS.items())
-    iops = IOPS * 9 // 10  # a model that is faster than the disk leaves the shares to the disk
-    model = (
-        f"rbps=1000000000 rseqiops={iops} rrandiops={iops} wbps=1000000000 wseqiops={iops} wrandiops={iops}"
-    )
-    root = (
-        f"--cgroup '/:io.cost.model=ctrl=user model=linear {model}' "
-        "--cgroup '/:io.cost.qos=enable=1 ctrl=user min=100 max=100'"
-    )
-    assert_by_weight(document(machine, f"run {slow_disk} {load} --scheduler none {root} {weights}"))
+
+    def options(limit: int) -> str:
+        iops = limit * 9 // 10  # a model that is faster than the disk leaves the shares to the disk
+        speeds = f"rbps=1000000000 rseqiops={iops} rrandiops={iops}"
+        model = f"{speeds} wbps=1000000000 wseqiops={iops} wrandiops={iops}"
+        return (
+            f"--scheduler none --cgroup '/:io.cost.model=ctrl=user model=linear {model}' "
+            f"--cgroup '/:io.cost.qos=enable=1 ctrl=user min=100 max=100' {weights}"
+        )
+
+    assert_by_weight(machine, slow_disk, options)
 
 
 def test_io_cost_is_compared_with_none_at_all(machine: Machine, slow_disk: str) -> None:

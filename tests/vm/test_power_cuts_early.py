@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from vm.accelerator import Accelerator
 from vm.machine import Machine
-from vm.power_cuts import MOMENTS, Undisturbed, compare_undisturbed, cut_power_at
+from vm.power_cuts import MOMENTS, Undisturbed, compare_undisturbed, cut_power_at, skip_unless_chosen
 
 pytestmark = pytest.mark.vm
 
@@ -16,5 +17,8 @@ def undisturbed(machine: Machine) -> Undisturbed:
 
 
 @pytest.mark.parametrize("moment", range(MOMENTS // 2))
-def test_a_power_cut_leaves_nothing_behind(machine: Machine, undisturbed: Undisturbed, moment: int) -> None:
+def test_a_power_cut_leaves_nothing_behind(
+    machine: Machine, accelerator: Accelerator, undisturbed: Undisturbed, moment: int
+) -> None:
+    skip_unless_chosen(moment, accelerator)
     cut_power_at(machine, moment, undisturbed)

@@ -24,7 +24,7 @@ class HostModules:
         """Loads the modules that choices name; the journal unloads them.
 
         Returns:
-            Notes on the builds.
+            Remarks on the builds.
 
         Raises:
             UnknownNameError: if one was not built for the running kernel.
@@ -37,7 +37,7 @@ class HostModules:
             load_module_file(module.file, module.record.build_id[:16], journal)
             self._names.append(module.record.module)
         self.check()
-        return arms.notes
+        return arms.remarks
 
     def check(self) -> None:
         """Ends the run if the kernel reported a mistake since the modules were loaded.

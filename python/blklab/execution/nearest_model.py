@@ -78,9 +78,12 @@ def answer_of_nearest_model(record: ExperimentRecord, announce: Announce) -> Mod
 
     Returns:
         The answer; None if the experiment did not run on a real disk, if the simulator lacks one of the
-        schedulers or part of a workload, or if it takes more than `MODEL_EVENTS`.
+        schedulers, as it does those of modules, or part of a workload, or if it takes more than
+        `MODEL_EVENTS`.
     """
     if record.target.backend != "host" or not record.target.disks:
+        return None
+    if any(choice.kernel is not None for choice in record.spec.schedulers):
         return None
     disk = record.target.disks[0]
     deadline_ns = time.monotonic_ns() + MODEL_TIME_NS

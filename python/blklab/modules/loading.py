@@ -14,6 +14,7 @@ from blklab.errors import KernelCacheError, RefusedError, UnknownNameError
 from blklab.modules.building import ModuleRequest, build_module
 from blklab.modules.scheduler_source import STOCK
 from blklab.modules.store import BuiltModule, find_module
+from blklab.quantities.notes import as_notes
 from blklab.spec.schedulers import COPY, SchedulerChoice, copy_name
 
 
@@ -30,13 +31,14 @@ class ModuleArms:
         return list({module.folder: module for module in self.by_choice.values()}.values())
 
     @property
-    def notes(self) -> list[str]:
-        """Notes on the builds, for the record."""
+    def remarks(self) -> list[str]:
+        """Remarks on the builds, for the record: notes, and a warning of each that is unproven."""
         lines = []
         for (scheduler, name), module in self.by_choice.items():
             patches = ", ".join(patch.name for patch in module.record.patches) or "no patch"
-            proof = "" if module.record.proof is not None else "; unproven"
-            lines.append(f"{scheduler}@{name} is the module {module.record.build_id[:16]}: {patches}{proof}")
+            line = f"{scheduler}@{name} is the module {module.record.build_id[:16]}: {patches}"
+            is_proven = module.record.proof is not None
+            lines += as_notes([line]) if is_proven else [f"{line}; unproven"]
         return lines
 
 
