@@ -107,7 +107,7 @@ def _atlas_entry(drive: Drive) -> dict[str, Any]:
         "results": drive.results,
         "summary": drive.summary,
         "coefficients": drive.coefficients,
-        "solutions": [solution.name for solution in drive.solutions],
+        "solutions": {one.name: {"scale": one.scale, **one.qos} for one in drive.solutions},
         "source": drive.facts["source"],
     }
 
