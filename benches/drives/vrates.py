@@ -4,10 +4,10 @@ As any user; some minutes of processor time::
 
     python benches/drives/vrates.py --data iocost-benchmarks [--drive NAME] [--write]
 
-``BLKLAB_DRIVE_DATA`` names the folder above the data. The benchmark ran a service beside a hog of memory; what
-either read and wrote is not known. Here a job reads 4 KiB at random, 64 at a time, beside one that writes 64 KiB
-in sequence, 32 at a time, as a system that swaps does, with the benchmark's weights of 500 and 50. This load is
-the same for all drives, and no parameter was chosen by its results. ``--write`` fills the tables of docs/appendix/atlas.md.
+``BLKLAB_DRIVE_DATA`` names the folder above the data. The benchmark ran a service beside a hog of memory;
+what either read and wrote is not known. Here a job reads 4 KiB at random, 64 at a time, beside one that
+writes 64 KiB in sequence, 32 at a time, as a system that swaps does, with the benchmark's weights of 500 and
+50. This load is the same for all drives. ``--write`` fills the tables of docs/appendix/atlas.md.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, help=f"folder of the tables; else iocost-benchmarks in {VARIABLE}")
+    parser.add_argument("--data", type=Path, help=f"the folder; else iocost-benchmarks in {VARIABLE}")
     parser.add_argument("--drive", help="only this one")
     parser.add_argument("--write", action="store_true", help="fill the tables of docs/appendix/atlas.md")
     arguments = parser.parse_args()
@@ -96,7 +96,8 @@ def measured(data: Path) -> dict[str, Curves]:
         for row in csv.DictReader(file):
             if row["result"] in models and row["curve"] in QUANTITIES.values():
                 points[row["result"], row["curve"]].append((float(row["vrate_percent"]), float(row["value"])))
-    found: dict[str, dict[str, dict[int, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    found: dict[str, dict[str, dict[int, list[float]]]]
+    found = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for (result, curve), known in points.items():
         if len(known) < LEAST_POINTS:
             continue
@@ -118,7 +119,11 @@ def predicted(drive: Drive) -> Curves:
     results = simulate_many([_request(drive, vrate) for vrate in VRATES])
     latencies = {vrate: _read_latencies(result) for vrate, result in zip(VRATES, results, strict=True)}
     return {
-        name: {vrate: float(np.percentile(found, int(name[1:]))) for vrate, found in latencies.items() if len(found)}
+        name: {
+            vrate: float(np.percentile(found, int(name[1:])))
+            for vrate, found in latencies.items()
+            if len(found)
+        }
         for name in QUANTITIES
     }
 
@@ -163,15 +168,10 @@ def rate_rows(chosen: Sequence[Drive]) -> list[str]:
     return lines
 
 
-def vrate_rows(
-    chosen: Iterable[Drive], real: Mapping[str, Curves], model: Mapping[str, Curves]
-) -> list[str]:
+def vrate_rows(chosen: Iterable[Drive], real: Mapping[str, Curves], model: Mapping[str, Curves]) -> list[str]:
     """A row for each drive: latencies at a vrate of 40 and 100 %, errors over all vrates, and the knees."""
-    lines = [
-        "| Drive | p50 at 40 %, ms | at 100 % | p99 at 40 %, ms | at 100 % | p50 off by | p99 off by | Knee, % |"
-        " Isolation, % |",
-        "|---" * 9 + "|",
-    ]
+    titles = ("Drive", "p50 at 40 %, ms", "at 100 %", "p99 at 40 %, ms", "at 100 %", "p50 off", "p99 off")
+    lines = [f"| {' | '.join(titles)} | Knee, % | Isolation, % |", "|---" * (len(titles) + 2) + "|"]
     errors: dict[str, list[float]] = defaultdict(list)
     for drive in chosen:
         if drive.model not in model:
