@@ -42,10 +42,11 @@ def reason_of(error: OSError) -> str:
 
 
 def close_names(name: str, known: Sequence[str], *, most: int = 2, cutoff: float = 0.6) -> list[str]:
-    """Names that a misspelt one may stand for, the most similar first."""
+    """Names that a misspelt one may stand for, the most similar first; capitals do not matter."""
     import difflib  # noqa: PLC0415 - needed after a mistake only, and the command line starts without it
 
-    return difflib.get_close_matches(name, list(known), n=most, cutoff=cutoff)
+    small = {one.lower(): one for one in reversed(known)}
+    return [small[one] for one in difflib.get_close_matches(name.lower(), list(small), n=most, cutoff=cutoff)]
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

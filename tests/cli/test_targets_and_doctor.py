@@ -184,3 +184,17 @@ def test_doctor_elsewhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.setattr(sys, "platform", "darwin")
     assert run(["doctor"]) == ExitCode.REQUIREMENT
     assert "use Linux for real disks" in capsys.readouterr().out
+
+
+def test_the_drives_of_the_atlas_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    document = _json(["targets", "--atlas"], capsys)
+    assert document["schema"] == "blklab.targets/1"
+    found = {entry["model"]: entry for entry in document["atlas"]}
+    assert len(found) == 36
+    pro = found["Samsung SSD 980 PRO 1TB"]
+    assert pro["target"] == "sim:Samsung SSD 980 PRO 1TB"
+    assert pro["coefficients"]["rbps"] == 2_548_800_265
+    run(["targets", "--atlas"])
+    printed = capsys.readouterr().out
+    assert "sim:Samsung SSD 980 PRO 1TB" in printed
+    assert "2549" in printed

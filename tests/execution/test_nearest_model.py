@@ -112,3 +112,13 @@ def test_another_model_answers_where_the_nearest_is_undecided(
     assert answer is not None
     assert answer.document.target == "sim:ssd-sata"
     assert answer.undecided_nearest == "sim:hdd-7200"
+
+
+def test_a_drive_of_the_atlas_is_asked_by_its_own_name(tmp_path: Path) -> None:
+    record = _record(tmp_path, ["none", "bfq"])
+    disk = record.target.disks[0].model_copy(update={"name": "nvme0n1", "model": "Samsung SSD 970 PRO 512GB"})
+    record = record.model_copy(update={"target": record.target.model_copy(update={"disks": [disk]})})
+    said: list[str] = []
+    answer_of_nearest_model(record, said.append)
+    assert said[0].startswith("asking sim:Samsung SSD 970 PRO 512GB, a model of such a disk")
+    assert nearest_model.nearest_model("nvme0n1", rotational=False, drive="of nobody") == "sim:nvme-tlc"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from blklab.cli.commands import described_command
+from blklab.cli.iocost_atlas import AtlasRequest, print_from_atlas
 from blklab.cli.iocost_text import hwdb_head, print_iocost
 from blklab.cli.options import file_size_option, json_option, quiet_option, seed_option
 from blklab.cli.output import console_out, require_writable, write_text
@@ -54,9 +55,19 @@ class _Display(ProgressLine):
             "a file for udev's hardware database",
             "blklab iocost /srv --profile my-disk.toml --hwdb 91-my-disk.hwdb",
         ),
+        (
+            "a drive that others measured, without measuring",
+            "blklab iocost --from-atlas 'Samsung SSD 980 PRO 1TB' --solution isolation",
+        ),
     ),
 )
-@click.argument("target", metavar="TARGET")
+@click.argument("target", metavar="TARGET", required=False)
+@click.option(
+    "--from-atlas",
+    "atlas_model",
+    metavar="MODEL",
+    help="Measure nothing: take what others measured of this drive; `all` with --hwdb for all drives.",
+)
 @click.option(
     "--profile",
     metavar="FILE",
@@ -105,7 +116,8 @@ class _Display(ProgressLine):
 @quiet_option
 def command(
     *,
-    target: str,
+    target: str | None,
+    atlas_model: str | None,
     profile: str | None,
     no_sweep: bool,
     solution: str | None,
@@ -129,6 +141,15 @@ def command(
 
     Nothing is applied. --hwdb writes the solutions for udev's hardware database.
     """
+    if atlas_model is not None:
+        print_from_atlas(
+            atlas_model,
+            AtlasRequest(target=target, solution=solution, hwdb_file=hwdb_file, names=models),
+            refused=None if json_file is None and profile is None else "--json or --profile",
+        )
+        return
+    if target is None:
+        raise click.UsageError("Missing argument 'TARGET': a directory on the disk, or a model.")
     request = IoCostRequest(
         target=target,
         profile=profile,

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import click
 from rich.table import Table
 
 from blklab.backends.uml_requirements import guest_obstacle
@@ -25,6 +26,7 @@ from blklab.linux.queue.scheduler_modules import find_scheduler_modules
 from blklab.linux.queue.schedulers import mark_module, offered_schedulers
 from blklab.quantities.units import format_bytes
 from blklab.report.terminal import styled
+from blklab.spec.atlas import Drive, drives
 from blklab.spec.profiles import calibrated_profiles, device_kinds, shipped_profiles
 
 SCHEMA = "blklab.targets/1"
@@ -35,16 +37,20 @@ SCHEMA = "blklab.targets/1"
     examples=(
         ("disks and models", "blklab targets"),
         ("as JSON, for programs", "blklab targets --json -"),
-        ("the names of the models", "blklab targets --json - | jq '.models[].name'"),
+        ("the drives of the atlas, which sim: takes by name", "blklab targets --atlas"),
     ),
 )
+@click.option("--atlas", is_flag=True, help="List the drives of the atlas instead: models of real drives.")
 @json_option
-def command(*, json_file: str | None) -> None:
+def command(*, atlas: bool, json_file: str | None) -> None:
     """List the disks of this machine and the modelled devices.
 
     Test a disk with a mounted file system through a directory on it. Writing to a raw device needs
     --allow-writes and a device that is not in use.
     """
+    if atlas:
+        _show_atlas(json_file)
+        return
     disks = [_disk_entry(disk) for disk in all_disks()]
     simulated = _simulated()
     guests, obstacle = _in_guests(simulated), guest_obstacle()
@@ -59,6 +65,51 @@ def command(*, json_file: str | None) -> None:
         write_text(json_file, json.dumps(document, indent=2, ensure_ascii=False))
         return
     _print(document)
+
+
+def _show_atlas(json_file: str | None) -> None:
+    """The drives of the atlas, with what was measured of them."""
+    known = drives()
+    if json_file is not None:
+        entries = [_atlas_entry(drive) for drive in known]
+        write_text(json_file, json.dumps({"schema": SCHEMA, "atlas": entries}, indent=2, ensure_ascii=False))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("drive", no_wrap=True)
+    for heading in ("GB", "read MB/s", "random k/s", "write MB/s", "random k/s", "runs"):
+        table.add_column(heading, justify="right")
+    for drive in known:
+        rates = drive.coefficients
+        table.add_row(
+            drive.target,
+            f"{drive.capacity_bytes / 1e9:.0f}",
+            f"{rates['rbps'] / 1e6:.0f}",
+            f"{rates['rrandiops'] / 1e3:.0f}",
+            f"{rates['wbps'] / 1e6:.0f}",
+            f"{rates['wrandiops'] / 1e3:.0f}",
+            str(drive.results),
+        )
+    console = console_out()
+    console.print(table)
+    console.print()
+    console.print(
+        "Figures: github.com/iocost-benchmark/iocost-benchmarks. Put names in quotes, in capitals or not:"
+        f" blklab compare 'sim:{known[0].model}'.",
+        soft_wrap=True,
+    )
+
+
+def _atlas_entry(drive: Drive) -> dict[str, Any]:
+    return {
+        "target": drive.target,
+        "model": drive.model,
+        "capacity_bytes": drive.capacity_bytes,
+        "results": drive.results,
+        "summary": drive.summary,
+        "coefficients": drive.coefficients,
+        "solutions": {one.name: {"scale": one.scale, **one.qos} for one in drive.solutions},
+        "source": drive.facts["source"],
+    }
 
 
 def _simulated() -> list[dict[str, str]]:
@@ -203,4 +254,5 @@ def _print(document: dict[str, Any]) -> None:
         soft_wrap=True,
     )
     console.print()
+    console.print("`blklab targets --atlas` lists models of real drives, by the drives' names.")
     console.print("A directory means the disks beneath it; loop:1g makes a scratch device.")

@@ -19,9 +19,10 @@ from blklab.execution.pipeline import compare
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.scratch.space import Announce
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import RunSample
+from blklab.records.samples import DiskDescription, RunSample
 from blklab.records.store import Store
 from blklab.report.summary.model_answer import ModelAnswer, model_answer
+from blklab.spec.atlas import find_drive
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.workloads import Workload
 
@@ -49,16 +50,19 @@ def nearest_model_beneath(path: Path) -> str:
         leaf = resolve(str(path)).leaves[0]
     except (BlklabError, OSError):
         return _DEFAULT
-    return nearest_model(leaf.name, rotational=leaf.rotational)
+    return nearest_model(leaf.name, rotational=leaf.rotational, drive=leaf.model)
 
 
-def nearest_model(name: str, *, rotational: bool | None) -> str:
-    """The nearest modelled disk: rotating, NVMe or SATA flash.
+def nearest_model(name: str, *, rotational: bool | None, drive: str = "") -> str:
+    """The nearest modelled disk: the drive's own entry in the atlas, else rotating, NVMe or SATA flash.
 
     Args:
         name: The kernel's name of the disk, e.g. ``nvme0n1``.
         rotational: As sysfs has it; None if unknown.
+        drive: The drive's model as sysfs has it; empty if it has none.
     """
+    if (own := find_drive(drive)) is not None:
+        return own.target
     if name.startswith("nvme"):
         return "sim:nvme-tlc"
     # A virtual disk reports itself as rotational by default, whatever its host keeps it on.
@@ -88,7 +92,7 @@ def answer_of_nearest_model(record: ExperimentRecord, announce: Announce) -> Mod
     disk = record.target.disks[0]
     deadline_ns = time.monotonic_ns() + MODEL_TIME_NS
     answers: list[ModelAnswer] = []
-    for model in dict.fromkeys((nearest_model(disk.name, rotational=disk.rotational), _DEFAULT)):
+    for model in dict.fromkeys(_models_of(disk)):
         announce(f"asking {model}, a model of such a disk, the same question")
         answer = _ask(model, record.spec, deadline_ns, announce)
         if answer is not None:
@@ -97,6 +101,12 @@ def answer_of_nearest_model(record: ExperimentRecord, announce: Announce) -> Mod
                 return replace(answer, undecided_nearest=nearest)
             answers.append(answer)
     return answers[0] if answers else None
+
+
+def _models_of(disk: DiskDescription) -> list[str]:
+    """The models to ask, in turn."""
+    nearest = nearest_model(disk.name, rotational=disk.rotational, drive=disk.model)
+    return list(dict.fromkeys((nearest, _DEFAULT)))
 
 
 def _ask(model: str, spec: ExperimentSpec, deadline_ns: int, announce: Announce) -> ModelAnswer | None:

@@ -49,9 +49,20 @@ def text_of(path: Path, source: str) -> str:
         raise ProfileError(f"{source}: is not UTF-8 text") from error
 
 
-def unknown_name(kind: str, name: str, known: Sequence[str]) -> UnknownNameError:
-    """The error for a name that nothing has, with close ones."""
+def unknown_name(
+    kind: str, name: str, known: Sequence[str], *, more: Sequence[str] = (), where_more: str = ""
+) -> UnknownNameError:
+    """The error for a name that nothing has, with close ones.
+
+    Args:
+        kind: Of what has such names.
+        name: The unknown one.
+        known: Names, listed if none is close.
+        more: Further names, too many to list.
+        where_more: Text for them in the list.
+    """
+    others = ", ".join(filter(None, [*known, where_more]))
     return UnknownNameError(
         f"there is no {kind} {name!r}",
-        hint=did_you_mean(name, known) or f"known are {', '.join(known)}, or a .toml file",
+        hint=did_you_mean(name, [*known, *more]) or f"known are {others}, or a .toml file",
     )

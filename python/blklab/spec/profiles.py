@@ -17,6 +17,7 @@ from typing import Any
 from blklab import _core
 from blklab.errors import ProfileError
 from blklab.shipped import shipped_files
+from blklab.spec.atlas import drive_file, drive_models
 from blklab.spec.profile_files import read_named, read_shipped, text_of, unknown_name
 
 if sys.version_info >= (3, 11):
@@ -75,7 +76,7 @@ def calibration_facts(profile: Profile) -> Mapping[str, Any]:
 
 
 def load_profile(name_or_path: str) -> Profile:
-    """Finds a device by kind, by the name of a shipped profile, or by the path of a profile.
+    """Finds a device: a kind, the name of a shipped profile, the path of a profile, or a drive of the atlas.
 
     Raises:
         UnknownNameError: if there is none; close names are suggested.
@@ -89,7 +90,15 @@ def load_profile(name_or_path: str) -> Profile:
         return Profile(
             name=name_or_path, source=name_or_path, kind=name_or_path, text=None, summary=kinds[name_or_path]
         )
-    raise unknown_name("simulated device", name_or_path, [*shipped_files("devices", ".toml"), *kinds])
+    if (path := drive_file(name_or_path)) is not None:
+        return _read(path, name_or_path)
+    raise unknown_name(
+        "simulated device",
+        name_or_path,
+        [*shipped_files("devices", ".toml"), *kinds],
+        more=drive_models(),
+        where_more="a drive of `blklab targets --atlas`",
+    )
 
 
 def _read(path: Path, source: str) -> Profile:

@@ -53,10 +53,22 @@ def hwdb_text(solutions: Sequence[Solution], *, models: Sequence[str], head: Seq
             hint="give the model as udev has it (udevadm info /dev/sda shows ID_MODEL): --drive MODEL",
         )
     lines = [f"# {visible(line)}".rstrip() for line in head]
-    lines += ["", *(f"block:*:name:{_SPECIAL.sub('?', model)}:fwrev:*:" for model in models)]
-    lines.append(f"  IOCOST_SOLUTIONS={' '.join(solution.name for solution in solutions)}")
-    for solution in solutions:
-        key = solution.name.upper().replace("-", "_")
-        lines.append(f"  IOCOST_MODEL_{key}={model_words(solution.parameters.model)}")
-        lines.append(f"  IOCOST_QOS_{key}={precise_qos_words(solution.parameters)}")
-    return "\n".join([*lines, ""])
+    written = [
+        (one.name, model_words(one.parameters.model), precise_qos_words(one.parameters)) for one in solutions
+    ]
+    return "\n".join([*lines, "", *hwdb_entry(models, written), ""])
+
+
+def hwdb_entry(models: Sequence[str], solutions: Sequence[tuple[str, str, str]]) -> list[str]:
+    """The lines of one drive in such a file.
+
+    Args:
+        models: The drive's model, in the forms in which udev may have it.
+        solutions: Names, models and qualities of service, in order of preference.
+    """
+    lines = [f"block:*:name:{_SPECIAL.sub('?', model)}:fwrev:*:" for model in models]
+    lines.append(f"  IOCOST_SOLUTIONS={' '.join(name for name, _, _ in solutions)}")
+    for name, model, qos in solutions:
+        key = name.upper().replace("-", "_")
+        lines += [f"  IOCOST_MODEL_{key}={model}", f"  IOCOST_QOS_{key}={qos}"]
+    return lines

@@ -13,6 +13,7 @@ from blklab.linux.disks.disk import Disk, Roots
 from blklab.linux.disks.mounted_devices import devices_of_mount, folder_of_number
 from blklab.linux.disks.mounts import mount_of
 from blklab.linux.disks.stack import leaves_below
+from blklab.spec.atlas import find_drive
 from blklab.spec.profiles import shipped_profiles
 
 
@@ -81,4 +82,6 @@ def _hint_of_missing(path: str) -> str:
     """Advice for a path that does not exist, which may be the name of a modelled device."""
     if path in shipped_profiles():
         return f"did you mean sim:{path}?"
+    if (drive := find_drive(path)) is not None:
+        return f"did you mean 'sim:{drive.model}'?"
     return "`blklab targets` lists what this machine has"

@@ -22,6 +22,7 @@
 //! Program and Erase Suspension", FAST 2012 (what reads wait for without it).
 
 mod collector;
+mod command_times;
 mod dies;
 mod front_end;
 mod ftl;
@@ -31,6 +32,7 @@ mod slot_map;
 use std::collections::VecDeque;
 
 use collector::Collector;
+use command_times::{CommandTimes, READ, WRITE};
 use dies::{Dies, Hold, Purpose, Work};
 use front_end::FrontEnd;
 use ftl::{Condition, Ftl, Program, Shape};
@@ -103,7 +105,7 @@ pub struct Flash {
     link_read: Speed,
     link_write: Speed,
     channel: Speed,
-    command_ns: u64,
+    command_times: CommandTimes,
     interface_ns: u64,
     /// Times at which the link in each direction and the channels are free.
     link_free_ns: [u64; 2],
@@ -207,7 +209,7 @@ impl Flash {
             link_read: Speed::new(get("link_read_rate")),
             link_write: Speed::new(get("link_write_rate")),
             channel: Speed::new(get("channel_rate")),
-            command_ns: get("command"),
+            command_times: command_times(values),
             interface_ns: get("interface"),
             link_free_ns: [0; 2],
             channel_free_ns: vec![0; channels as usize],
@@ -293,8 +295,9 @@ impl Flash {
         self.note_busy(now_ns, done_ns);
         let bytes = u64::from(command.nr_sectors) * 512;
         let transfer_ns = self.link_read.transfer_ns(bytes);
-        let link_free_ns = &mut self.link_free_ns[0];
-        let link_ns = Self::charge(link_free_ns, now_ns, self.command_ns, transfer_ns);
+        let command_ns = self.command_times.of(READ, command.sector, command.nr_sectors);
+        let link_free_ns = &mut self.link_free_ns[READ];
+        let link_ns = Self::charge(link_free_ns, now_ns, command_ns, transfer_ns);
         outbox.complete_at(done_ns + link_ns + self.interface_ns, command.id);
     }
 
@@ -358,8 +361,9 @@ impl Flash {
         let (first, end) = slots(&command);
         let bytes = u64::from(command.nr_sectors) * 512;
         let transfer_ns = self.link_write.transfer_ns(bytes);
-        let link_free_ns = &mut self.link_free_ns[1];
-        let link_ns = Self::charge(link_free_ns, now_ns, self.command_ns, transfer_ns);
+        let command_ns = self.command_times.of(WRITE, command.sector, command.nr_sectors);
+        let link_free_ns = &mut self.link_free_ns[WRITE];
+        let link_ns = Self::charge(link_free_ns, now_ns, command_ns, transfer_ns);
         outbox.complete_at(now_ns + link_ns + self.interface_ns, command.id);
         self.buffered += end - first;
         self.accepted_slots += end - first;
@@ -454,7 +458,8 @@ impl Flash {
         for slot in command.sector.div_ceil(SLOT_SECTORS)..end {
             self.ftl.discard(slot as u32);
         }
-        let link_ns = Self::charge(&mut self.link_free_ns[1], now_ns, self.command_ns, 0);
+        let command_ns = self.command_times.without_data_ns(WRITE);
+        let link_ns = Self::charge(&mut self.link_free_ns[WRITE], now_ns, command_ns, 0);
         outbox.complete_at(now_ns + link_ns + self.interface_ns, command.id);
     }
 
@@ -506,6 +511,18 @@ fn collector(values: &Values, seed: u64) -> Collector {
     let burst_slots = values.get("collection_burst") / SLOT_BYTES;
     let since_burst = Stream::named(seed, "device/flash/collection").below(burst_slots.max(1));
     Collector::new(burst_slots, values.get("collection_dies") as usize, since_burst)
+}
+
+/// The link's times of commands; 0 means that of the plainer command.
+fn command_times(values: &Values) -> CommandTimes {
+    let get = |name: &str, else_ns: u64| match values.get(name) {
+        0 => else_ns,
+        given_ns => given_ns,
+    };
+    let read_ns = values.get("command");
+    let write_ns = get("write_command", read_ns);
+    let random_ns = [get("random_read_command", read_ns), get("random_write_command", write_ns)];
+    CommandTimes::new([read_ns, write_ns], random_ns)
 }
 
 /// Slots that a command touches.

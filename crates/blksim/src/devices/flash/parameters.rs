@@ -185,4 +185,25 @@ pub const PARAMETERS: &[Param] = &[
         (0, 4096),
         "dies that collect garbage at a time; 0: all",
     ),
+    Param::new(
+        "write_command",
+        Unit::Nanoseconds,
+        0,
+        (0, 10 * MS),
+        "time of the link for each write beside the data; 0: as command",
+    ),
+    Param::new(
+        "random_read_command",
+        Unit::Nanoseconds,
+        0,
+        (0, 10 * MS),
+        "the same for a read that continues none of the latest streams; 0: as command",
+    ),
+    Param::new(
+        "random_write_command",
+        Unit::Nanoseconds,
+        0,
+        (0, 10 * MS),
+        "the same for such a write; 0: as write_command",
+    ),
 ];
