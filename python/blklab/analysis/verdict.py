@@ -38,6 +38,7 @@ from blklab.analysis.rare_arrangements import rare_arrangement_warnings
 from blklab.analysis.recommendation import DEFAULT_GOOD_ENOUGH, Findings, Subject, recommend
 from blklab.analysis.regret import regrets
 from blklab.analysis.sensitivity import Sensitivity, compare_answers
+from blklab.analysis.starvation import starvation_warnings
 from blklab.analysis.steady_state import Steadiness, steadiness
 from blklab.analysis.sweep_effects import SweepFindings, sweep_findings
 from blklab.analysis.tie_breaking import break_tie
@@ -85,6 +86,7 @@ def analyse(record: ExperimentRecord) -> Analysis:
         *_failure_warnings(record),
         *carry_over_warnings(record),
         *empty_ramp_warnings(record),
+        *starvation_warnings(record),
         *contradictions,
         *rare_arrangement_warnings(record, deciding_questions(values)),
     ]

@@ -79,6 +79,7 @@ from blklab.records.machine_events import MachineEvents
 from blklab.records.ramps import ended_in_ramp
 from blklab.records.run_files import run_files_folder
 from blklab.records.samples import NS_PER_SECOND, PhaseSample, RunSample, TargetDescription
+from blklab.records.starvation import starvation_in
 from blklab.spec.changes import GroupChange, SchedulerChange
 from blklab.spec.group_settings import cost_is_enabled, group_settings
 from blklab.spec.plan import Cell
@@ -375,7 +376,12 @@ class HostSession:
             jobs=report.jobs if error is None else [],
             settings=settings,
             engine=engine,
-            warnings=[*report.warnings, *logs, *ended_in_ramp(cell.workload, report.jobs)],
+            warnings=[
+                *report.warnings,
+                *logs,
+                *ended_in_ramp(cell.workload, report.jobs),
+                *starvation_in(cell.workload, report.jobs),
+            ],
             events=self._events_of(cell.workload),
             changes=[] if changes is None else changes.made,
             phases=[] if changes is None or error is not None else self._phases(changes, report, cell),

@@ -36,6 +36,7 @@ from blklab.linux.scratch.amounts import refuse_endless
 from blklab.linux.scratch.space import Announce
 from blklab.records.ramps import ended_in_ramp
 from blklab.records.samples import JobSample, RunSample, TargetDescription
+from blklab.records.starvation import starvation_in
 from blklab.simulator.core import device_request, read_back_settings, run_facts
 from blklab.simulator.timeline import Timeline
 from blklab.simulator.timeline_summary import background_requests, with_rates
@@ -183,7 +184,7 @@ class SimSession:
             jobs=jobs,
             settings=read_back_settings(answer, self.target.disks[0].name) | _writeback(cell.scheduler),
             engine=answer["engine"],
-            warnings=ended_in_ramp(cell.workload, jobs),
+            warnings=[*ended_in_ramp(cell.workload, jobs), *starvation_in(cell.workload, jobs)],
         )
         if request["changes"] is None:
             return sample
