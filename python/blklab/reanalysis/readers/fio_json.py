@@ -19,7 +19,8 @@ from blklab.reanalysis.readers.protocol import Location, ReaderOptions, Reading,
 NAME = "fio-json"
 SUMMARY = "fio --output-format=json and json+, also after its normal output, and of clients"
 
-_BEGINNING = re.compile(r"^\s*\{", re.MULTILINE)
+_BEGINNING = re.compile(r"^[\s>]*\{", re.MULTILINE)
+"""A document begins a line, perhaps after the mark of a quotation or of a shell."""
 _DIRECTIONS = ("read", "write", "trim")
 _PERCENTILES = ("50.000000", "99.000000")
 _JOB_NAME = re.compile(r'"jobname"\s*:')
@@ -39,10 +40,17 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     reading = Reading(chronological=True, roles=dict(ROLES))
     factors: dict[str, str] = {}
     after = 0
+    texts: set[str] = set()
     for document, begin, end in _documents(source, reading):
         for schedulers in _SCHEDULERS.finditer(source.text, after, begin):
             factors["scheduler"] = schedulers["active"]
         after = end
+        text = f"{factors.get('scheduler')} {source.text[begin:end]}"
+        if text in texts:
+            line = source.text.count("\n", 0, begin) + 1
+            reading.problem(source.at(line), "the same result of fio once more; it counts once")
+            continue
+        texts.add(text)
         jobs = next((document[name] for name in _LISTS if isinstance(document.get(name), list)), None)
         if jobs is None:
             continue
@@ -63,6 +71,8 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             else:
                 reading.problem(source.at(line), "an entry of jobs is not an object")
         reading.notes += clones_note(source, blocks)
+    if not reading.measurements and not reading.problems:
+        reading.problem(source.at(None), "no JSON document with jobs begins in any line")
     return reading
 
 
