@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from blklab.analysis.metrics import Better
-from blklab.reanalysis.readers.protocol import ReaderOptions, Reading, Source
+from blklab.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
 
 NAME = "elbencho"
 SUMMARY = "elbencho's tables of results, any number of runs"
@@ -80,7 +80,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             operation = {}
         elif operation and _BEGUN.match(stripped) and not _NEITHER.search(stripped):
             levels = {**scheduler, **settings, **operation}
-            is_whole = number != unended and _row(reading, source, number, levels)
+            is_whole = number != unended and _row(reading, source.at(number), stripped, levels)
             if not is_whole:
                 reading.problem(source.at(number), "a line of the results is truncated or damaged")
     return reading
@@ -92,9 +92,8 @@ def _settings(command: str) -> dict[str, str]:
     return {name: match[1].lower() for name, match in found.items() if match}
 
 
-def _row(reading: Reading, source: Source, number: int, factors: dict[str, str]) -> bool:
+def _row(reading: Reading, location: Location, line: str, factors: dict[str, str]) -> bool:
     """Reads a line of a table; returns whether it is whole."""
-    line, location = source.lines[number - 1].strip(), source.at(number)
     if rate := _RATE.match(line):
         name, unit = _name_and_unit(rate["name"])
         levels = {**factors, "direction": rate["part"]} if rate["part"] else factors
