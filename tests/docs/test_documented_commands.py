@@ -55,7 +55,7 @@ _READERS_OWN = {
     r"/dev/(?!shm)|trace[.:]": "names a disk or a file of the reader's",
     r"--resume|follow\.toml": "continues the reader's own run",
     r".*\$": "has a variable of the shell",
-    r"fig-\d|table-\d": "reads a published study's files",
+    r"fig-\d|table-\d|raw$|physical_device/|docker\.log|bench-results|bluestore": "reads a study's files",
     r".*@(?!stock)": "needs a module that was built before",
 }
 """Likewise, by a word of it."""

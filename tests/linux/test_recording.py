@@ -90,6 +90,19 @@ def _expected_exit(file: Path, capture: str) -> ExitCode:
 
 
 @pytest.mark.root
+def test_a_shell_that_becomes_a_program_has_its_name(disk: Disk, capture: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.blkrecord"
+    work = f"exec dd if={disk.dev_path} of=/dev/null bs=64k iflag=direct count=50 status=none"
+    arguments = ["record", str(disk.dev_path), "--capture", capture, "--output", str(file)]
+    code = run([*arguments, "--", "sh", "-c", work])
+    assert code == _expected_exit(file, capture)
+    trace = read_trace(file)
+    names = [trace.names[number] for number in trace.ios["command"][trace.ios["bytes"] == 64 << 10]]
+    assert names.count("dd") == 50
+    assert "sh" not in names
+
+
+@pytest.mark.root
 def test_every_io_is_recorded(disk: Disk, capture: str, tmp_path: Path) -> None:
     file = tmp_path / "x.blkrecord"
     work = WORK.format(name=disk.name, folder=tmp_path, blocks=BLOCKS)

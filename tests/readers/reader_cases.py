@@ -30,6 +30,12 @@ OF_READER: dict[str, tuple[str, ...]] = {
     "bonnie": ("bonnie-1.03.csv", "bonnie-1.97.csv", "bonnie-2.00.csv"),
     "sysbench": ("sysbench.txt",),
     "ioping": ("ioping.txt",),
+    "elbencho": ("elbencho.txt", "elbencho-old.txt"),
+    "elbencho-csv": ("elbencho.csv",),
+    "diskspd": ("diskspd.txt", "diskspd-old.txt"),
+    "diskspd-xml": ("diskspd.xml",),
+    "kdiskmark": ("kdiskmark.txt",),
+    "biolatency": ("biolatency.txt", "biolatency-bpftrace.txt"),
     "phoronix": ("phoronix.xml",),
     "csv": ("table.csv", "table-semicolon.csv"),
 }

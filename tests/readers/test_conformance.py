@@ -65,6 +65,9 @@ def test_a_file_cut_off_anywhere_never_gives_other_values(reader: str, name: str
         found = [(one.metric, one.value) for one in reading.measurements]
         # The last value may be a number cut in two where nothing after it tells (a column of a table).
         begun = found[:-1] if reader in ("csv", "iozone", "bonnie", "tiotest") else found
+        if reader == "biolatency":
+            # Nor does anything tell that a histogram lacks its last lines; it has three values.
+            begun = found[:-3]
         for value in begun:
             assert value in values, f"{value} is not a value of the whole file (cut at {end})"
 

@@ -231,3 +231,19 @@ def test_ioping_statistics() -> None:
     )
     assert _values(older, "maximum latency") == [pytest.approx(700)]
     assert _values(older, "throughput") == [pytest.approx(10.3)]
+
+
+def test_a_document_after_a_shells_mark_is_read_and_a_file_without_one_is_reported() -> None:
+    text = source_of("fio.json").text
+    assert len(read_text(f">{text}").measurements) == len(read_text(text).measurements)
+    nowhere = read_text(text.replace("{", "(", 1))
+    assert "no JSON document" in nowhere.problems[0].message
+    within = read_text(f'log: {text.splitlines()[0]} "jobname" "jobs"')
+    assert "no JSON document" in within.problems[0].message
+
+
+def test_a_document_that_stands_twice_counts_once() -> None:
+    text = source_of("fio.json").text
+    twice = read_text(f"{text}\n{text}")
+    assert len(twice.measurements) == len(read_text(text).measurements)
+    assert "counts once" in twice.problems[0].message

@@ -171,6 +171,9 @@ def test_a_name_that_does_not_fit_is_an_error_if_it_was_given(study: Path) -> No
         ("{qd}.txt", "folder/1.txt", {"qd": "1"}),
         ("{}_{qd}.txt", "any_1.txt", {"qd": "1"}),
         ("a.b{n}.txt", "axb1.txt", None),
+        ("v5_{scheduler}{run}_x.json", "v5_kyber12_x.json", {"scheduler": "kyber", "run": "12"}),
+        ("{rw}{bs}{}.txt", "read4k.txt", {"rw": "read", "bs": "4k"}),
+        ("{scheduler}{run}.txt", "kyber.txt", None),
     ],
 )
 def test_patterns_fit_the_ends_of_paths(pattern: str, path: str, factors: dict[str, str] | None) -> None:
@@ -191,6 +194,7 @@ def test_patterns_that_name_nothing_are_refused(pattern: str) -> None:
         (["bfq/run1/x.json", "kyber/run2/x.json"], "{scheduler}/run{run}/x.json"),
         (["a/sched=none,rw=read.json", "a/sched=spdk,rw=write.json"], "sched={scheduler},rw={rw}.json"),
         (["t_r_0_w_1s.txt", "t_r_50us_w_0.txt"], "t_r_{r}_w_{w}.txt"),
+        (["v2_kpp_rep1.json", "v2_none_rep1.json", "v2_none_rep2.json"], "v2_{scheduler}_rep{run}.json"),
         (["one.txt"], None),
         (["same.txt", "same.txt"], None),
     ],

@@ -36,6 +36,7 @@ _SCHEDULERS = (
     "cfq",
     "anticipatory",
     "adios",
+    "kpp",
 )
 _SCHEDULER = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_SCHEDULERS)})(?![A-Za-z0-9])", re.IGNORECASE)
 _SCHEDULER_WORDS = frozenset({"sche", "sched", "scheduler", "ioscheduler", "iosched", "elevator", "elv"})
@@ -62,11 +63,15 @@ class NamesPattern:
             UsageError: if it names nothing, or a field's name is not a word.
         """
         fields: list[str] = []
-        parts = []
+        parts: list[str] = []
         last = 0
         for match in _FIELD.finditer(text):
+            # Between two parts that touch, as in kyber1, letters end and a number begins.
+            touches = bool(parts) and last == match.start()
             parts.append(_literal(text[last : match.start()]))
             last = match.end()
+            ends = r"[^/\d]" if text.startswith("{", last) else ""
+            begins = r"\d" if touches else ""
             name = match["name"].strip()
             if not name:
                 parts.append("[^/]*?")
@@ -78,7 +83,8 @@ class NamesPattern:
                 parts.append(f"(?P={name})")
             else:
                 fields.append(name)
-                parts.append(f"(?P<{name}>[^/]+?)")
+                any_text = "[^/]*?" if begins or ends else "[^/]+?"
+                parts.append(f"(?P<{name}>{begins}{any_text}{ends})")
         rest = text[last:]
         if not fields or any(brace in _FIELD.sub("", text) for brace in "{}"):
             raise UsageError(

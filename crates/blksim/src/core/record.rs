@@ -161,12 +161,14 @@ impl Direction {
 pub struct DirectionRecord {
     pub bytes: u64,
     pub latency: Histogram,
+    /// I/Os of jobs that ended within their ramp time: counted, as fio does, without their latencies.
+    pub ios_in_ramp: u64,
 }
 
 impl DirectionRecord {
     /// I/Os or calls that are done.
     pub fn ios(&self) -> u64 {
-        self.latency.count()
+        self.latency.count() + self.ios_in_ramp
     }
 }
 
@@ -203,11 +205,19 @@ impl JobRecord {
         record.latency.add(latency_ns);
     }
 
+    /// Counts I/Os of which there are no latencies.
+    pub fn add_in_ramp(&mut self, direction: Direction, ios: u64, bytes: u64) {
+        let record = &mut self.directions[direction as usize];
+        record.ios_in_ramp += ios;
+        record.bytes += bytes;
+    }
+
     /// Adds what another record of the job holds.
     pub fn merge(&mut self, other: &Self) {
         self.runtime_ns = self.runtime_ns.max(other.runtime_ns);
         for (record, added) in self.directions.iter_mut().zip(&other.directions) {
             record.bytes += added.bytes;
+            record.ios_in_ramp += added.ios_in_ramp;
             record.latency.merge(&added.latency);
         }
     }
@@ -216,7 +226,7 @@ impl JobRecord {
     pub fn words(&self) -> Vec<u64> {
         let mut words = vec![self.runtime_ns];
         for record in &self.directions {
-            words.push(record.bytes);
+            words.extend([record.bytes, record.ios_in_ramp]);
             words.extend(record.latency.words());
         }
         words
@@ -228,6 +238,7 @@ impl JobRecord {
         self.runtime_ns = self.runtime_ns.max(words.next()?);
         for record in &mut self.directions {
             record.bytes += words.next()?;
+            record.ios_in_ramp += words.next()?;
             record.latency.merge(&Histogram::from_words(&mut words)?);
         }
         words.next().is_none().then_some(())
@@ -280,6 +291,9 @@ mod tests {
         for (part, ns) in [(0, 100), (1, 7), (0, 123_456), (1, u64::MAX / 4)] {
             parts[part].add(Direction::Write, 4096, ns);
             whole.add(Direction::Write, 4096, ns);
+        }
+        for record in [&mut parts[1], &mut whole] {
+            record.add_in_ramp(Direction::Read, 3, 12_288);
         }
         parts[1].runtime_ns = 5;
         whole.runtime_ns = 5;

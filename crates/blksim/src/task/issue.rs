@@ -216,6 +216,7 @@ impl Machine {
             }
             Step::Sync => {
                 process.in_flight += 1;
+                process.turn_to(process.generator.byte_of_file());
                 self.compute_issue(index, 1);
                 self.tasks.calling = Some(index);
                 self.start_sync(index, start_ns);
@@ -248,8 +249,8 @@ impl Machine {
         let now_ns = self.block.events.now_ns();
         let process = &mut self.tasks.processes[index as usize];
         process.stage = IssueStage::Ended;
-        let runtime_ns = now_ns.saturating_sub(process.generator.measure_ns());
         let record = &mut self.tasks.records[process.job];
+        let runtime_ns = process.generator.close(now_ns, record);
         record.runtime_ns = record.runtime_ns.max(runtime_ns);
         let job = process.job;
         for context in self.tasks.contexts_of(index) {

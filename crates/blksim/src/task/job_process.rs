@@ -146,6 +146,8 @@ impl JobProcess {
         let measured = now_ns > generator.measure_ns();
         if likely(measured) {
             record.add(direction, bytes, now_ns - start_ns);
+        } else {
+            generator.finished_in_ramp(direction, bytes);
         }
         if let Some(recorder) = recorder {
             cold_path();

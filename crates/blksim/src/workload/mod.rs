@@ -6,6 +6,7 @@ pub mod command_priority;
 mod extents;
 mod file_turns;
 pub mod flow;
+mod fractions;
 mod free_blocks;
 pub mod generator;
 mod interpret;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::fractions::in_whole_numbers;
 use super::interpret;
 use super::job::{Extent, Job, JobFile, Remark};
 use super::options::{Kind, Support, host_only};
@@ -231,10 +232,19 @@ fn note_name(section: &Section, file: &mut JobFile) -> String {
     free
 }
 
-/// Rewrites sizes in units of 1000 as bytes, with a note where they are easily overlooked.
+/// Rewrites fractions and sizes in units of 1000 as whole numbers, with a note where they are easily overlooked.
 fn rewrite_units(job: &str, settings: &mut Settings, file: &mut JobFile) {
     let decimal_base = settings.get("kb_base").is_some_and(|base| base.text == "1000");
     for setting in settings.values_mut() {
+        if let Some(text) = in_whole_numbers(setting, decimal_base) {
+            let message = format!(
+                "{} is taken for {text}; a fio without arithmetic, such as Debian's, reads it up to the point only",
+                setting.text
+            );
+            let (option, line) = (setting.spec.name.to_owned(), setting.line);
+            note_once(&mut file.notes, Remark { job: job.to_owned(), option, line, message });
+            setting.text = text;
+        }
         let Some(text) = in_binary_units(setting, decimal_base) else { continue };
         if !decimal_base {
             let message = format!(

@@ -118,7 +118,7 @@ fn is_placeholder(text: &str) -> bool {
         text.len() > open.len() + close.len() && text.starts_with(open) && text.ends_with(close)
     };
     let shell = text.strip_prefix('$').is_some_and(|rest| {
-        rest.starts_with(|c: char| c.is_ascii_alphabetic() || "({_".contains(c))
+        rest.starts_with(|c: char| c.is_ascii_alphabetic() || "({_@*".contains(c))
     });
     shell
         || ["{{", "{%", "<%", "$("].iter().any(|mark| text.contains(mark))
@@ -289,6 +289,7 @@ mod tests {
             ("size={{ size }}", "template"),
             ("iodepth=$DEPTH", "template"),
             ("bs=@BS@", "template"),
+            ("size=$@", "template"),
             ("{% if direct %}", "template"),
             ("size=256*$pagesize", "fact of the machine"),
             ("size=(4*)", "missing"),

@@ -29,6 +29,12 @@ _MODULES = (
     "bonnie",
     "sysbench",
     "ioping",
+    "elbencho",
+    "elbencho_csv",
+    "diskspd",
+    "diskspd_xml",
+    "kdiskmark",
+    "biolatency",
     "phoronix",
     "csv_table",
 )

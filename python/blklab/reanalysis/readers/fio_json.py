@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from blklab.reanalysis.readers.fio_settings import ALL_CLIENTS, ROLES, clones_note, options_of
@@ -19,7 +19,8 @@ from blklab.reanalysis.readers.protocol import Location, ReaderOptions, Reading,
 NAME = "fio-json"
 SUMMARY = "fio --output-format=json and json+, also after its normal output, and of clients"
 
-_BEGINNING = re.compile(r"^\s*\{", re.MULTILINE)
+_BEGINNING = re.compile(r"^[\s>]*\{", re.MULTILINE)
+"""A document begins a line, perhaps after the mark of a quotation or of a shell."""
 _DIRECTIONS = ("read", "write", "trim")
 _PERCENTILES = ("50.000000", "99.000000")
 _JOB_NAME = re.compile(r'"jobname"\s*:')
@@ -39,18 +40,22 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     reading = Reading(chronological=True, roles=dict(ROLES))
     factors: dict[str, str] = {}
     after = 0
+    texts: set[str] = set()
+    line_of = _line_counter(source.text)
     for document, begin, end in _documents(source, reading):
         for schedulers in _SCHEDULERS.finditer(source.text, after, begin):
             factors["scheduler"] = schedulers["active"]
         after = end
+        text = f"{factors.get('scheduler')} {source.text[begin:end]}"
+        if text in texts:
+            reading.problem(source.at(line_of(begin)), "the same result of fio once more; it counts once")
+            continue
+        texts.add(text)
         jobs = next((document[name] for name in _LISTS if isinstance(document.get(name), list)), None)
         if jobs is None:
             continue
-        first = source.text.count("\n", 0, begin) + 1
-        lines = [
-            first + source.text.count("\n", begin, begin + match.start())
-            for match in _JOB_NAME.finditer(source.text[begin:end])
-        ]
+        first = line_of(begin)
+        lines = [line_of(match.start()) for match in _JOB_NAME.finditer(source.text, begin, end)]
         blocks: dict[tuple[str, str], int] = {}
         for index, job in enumerate(jobs):
             line = lines[index] if index < len(lines) else first
@@ -63,7 +68,22 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             else:
                 reading.problem(source.at(line), "an entry of jobs is not an object")
         reading.notes += clones_note(source, blocks)
+    if not reading.measurements and not reading.problems:
+        reading.problem(source.at(None), "no JSON document with jobs begins in any line")
     return reading
+
+
+def _line_counter(text: str) -> Callable[[int], int]:
+    """Numbers the lines of positions that ascend, in time that does not grow with what was counted before."""
+    counted, line = 0, 1
+
+    def line_of(position: int) -> int:
+        nonlocal counted, line
+        line += text.count("\n", counted, position)
+        counted = position
+        return line
+
+    return line_of
 
 
 def _documents(source: Source, reading: Reading) -> Iterator[tuple[dict[str, Any], int, int]]:

@@ -69,6 +69,11 @@ class Source:
         """Lines without line ends; ``lines[0]`` is line 1."""
         return self.text.split("\n")
 
+    @property
+    def unended_line(self) -> int | None:
+        """Number of the last line if no line feed ends it: the file may be cut off in its middle."""
+        return None if not self.text or self.text.endswith("\n") else self.text.count("\n") + 1
+
     def at(self, line: int | None) -> Location:
         """The location of a line in this file."""
         return Location(self.name, line)

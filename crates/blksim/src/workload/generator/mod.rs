@@ -16,8 +16,8 @@ use super::own_priority::OwnPriority;
 use super::replay::{Cursor, SharedSignals, Turn};
 use super::strides::StridedZones;
 use super::verification::{Verification, Written};
-use crate::core::branch::unlikely;
-use crate::core::record::Direction;
+use crate::core::branch::{likely, unlikely};
+use crate::core::record::{Direction, JobRecord};
 use crate::core::rng::Stream;
 
 /// An I/O.
@@ -94,9 +94,13 @@ pub struct Generator {
     start_ns: u64,
     deadline_ns: u64,
     measure_ns: u64,
+    /// I/Os and bytes of the ramp, by direction.
+    in_ramp: [(u64, u64); 4],
     sync_every: u64,
     writes_since_sync: u64,
     end_fsync: bool,
+    /// Files that remain to be synced at the end.
+    end_syncs_left: usize,
     thinktime_ns: u64,
     thinktime_blocks: u64,
     blocks_since_pause: u64,
@@ -201,9 +205,11 @@ impl Generator {
             start_ns: 0,
             deadline_ns: u64::MAX,
             measure_ns: 0,
+            in_ramp: [(0, 0); 4],
             sync_every,
             writes_since_sync: 0,
             end_fsync: job.end_fsync && job.mode.writes && !job.mode.trims,
+            end_syncs_left: 0,
             thinktime_ns: job.thinktime_ns,
             thinktime_blocks: job.thinktime_blocks,
             blocks_since_pause: 0,
@@ -346,7 +352,9 @@ impl Generator {
         }
         if self.sync_every > 0 && self.writes_since_sync >= self.sync_every {
             self.writes_since_sync = 0;
-            return Step::Sync;
+            if likely(self.files.is_none()) || self.turn_to_next_file() {
+                return Step::Sync;
+            }
         }
         if now_ns >= self.deadline_ns || self.left_ios == 0 {
             return self.finish(now_ns);
@@ -538,10 +546,16 @@ impl Generator {
     }
 
     fn finish(&mut self, now_ns: u64) -> Step {
+        self.left_ios = 0;
+        let nr_files = self.files.as_ref().map_or(1, |files| files.states.len());
         if std::mem::take(&mut self.end_fsync) {
+            self.end_syncs_left = nr_files;
+        }
+        if self.end_syncs_left > 0 {
+            self.turn_to(nr_files - self.end_syncs_left);
+            self.end_syncs_left -= 1;
             return Step::Sync;
         }
-        self.left_ios = 0;
         if now_ns < self.deadline_ns {
             if let Some(step) = self.read_back_pass() {
                 return step;
@@ -551,6 +565,27 @@ impl Generator {
             flow.leave();
         }
         Step::Finished
+    }
+
+    /// Counts an I/O that ended within the ramp time.
+    #[cold]
+    pub fn finished_in_ramp(&mut self, direction: Direction, bytes: u64) {
+        let (ios, all) = &mut self.in_ramp[direction as usize];
+        (*ios, *all) = (*ios + 1, *all + bytes);
+    }
+
+    /// The measured time of a clone that ends now. One that ends within its ramp time has all of its
+    /// I/Os counted in its whole time, as fio does, which has no latencies of them.
+    #[cold]
+    pub fn close(&self, now_ns: u64, record: &mut JobRecord) -> u64 {
+        if self.ramp_ns == 0 || now_ns > self.measure_ns {
+            return now_ns.saturating_sub(self.measure_ns);
+        }
+        for direction in Direction::ALL {
+            let (ios, bytes) = self.in_ramp[direction as usize];
+            record.add_in_ramp(direction, ios, bytes);
+        }
+        now_ns.saturating_sub(self.start_ns)
     }
 
     /// Leaves the I/Os of its flow to the others: the clone ends before it has begun.

@@ -45,8 +45,26 @@ impl Generator {
         }
     }
 
+    /// Makes the next file the current one, for a sync. Returns false if no I/O is to come.
+    ///
+    /// With fio, a sync takes a file's turn as an I/O does (`set_io_u_file` in `io_u.c`, fio 3.33).
+    #[inline(never)]
+    pub(super) fn turn_to_next_file(&mut self) -> bool {
+        let is_last_pass = !self.time_based && self.left_loops == 0 && self.io_size.is_none();
+        if self.left_ios == 0 || self.left_bytes == 0 || (self.left_of_pass == 0 && is_last_pass) {
+            return false;
+        }
+        let file = self.files.as_mut().and_then(|files| files.take_turn());
+        file.inspect(|file| self.turn_to(*file)).is_some()
+    }
+
+    /// A byte of the file whose turn it is: the one that a sync is of.
+    pub fn byte_of_file(&self) -> u64 {
+        self.region.start
+    }
+
     /// Makes another file the current one.
-    fn turn_to(&mut self, file: usize) {
+    pub(super) fn turn_to(&mut self, file: usize) {
         let Some(files) = &mut self.files else { return };
         if file == files.current {
             return;

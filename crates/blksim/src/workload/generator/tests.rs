@@ -148,6 +148,40 @@ fn writes_are_followed_by_syncs() {
     assert_eq!(steps[5], Step::Finished);
 }
 
+#[test]
+fn a_sync_takes_the_turn_of_a_file() {
+    // As fio 3.33 with `write_iolog`: W and S with the number of the file.
+    let text = "[a]\nrw=write\nbs=4k\nsize=16k\nnrfiles=2\nfsync=1\nend_fsync=1\n";
+    let mut generator = generator(text);
+    let mut steps = Vec::new();
+    loop {
+        match generator.next(0) {
+            Step::Transfer(transfer) => steps.push(format!("W{}", transfer.offset >> 20)),
+            Step::Sync => steps.push(format!("S{}", generator.byte_of_file() >> 20)),
+            _ => break,
+        }
+    }
+    assert_eq!(steps.join(" "), "W0 S1 W0 S1 W1 S1 W1 S0 S1");
+}
+
+#[test]
+fn a_clone_that_ends_within_its_ramp_is_counted_whole() {
+    let mut generator = generator("[a]\nsize=8k\nramp_time=5\n");
+    generator.start(100);
+    for now_ns in [150, 200] {
+        assert!(matches!(generator.next(now_ns), Step::Transfer(_)));
+        generator.finished_in_ramp(Direction::Read, 4096);
+    }
+    let mut record = JobRecord::new("a", 1);
+    assert_eq!(generator.close(300, &mut record), 200);
+    let reads = record.direction(Direction::Read);
+    assert_eq!((reads.ios(), reads.bytes, reads.latency.count()), (2, 8192, 0));
+    // One that is measured leaves its ramp out.
+    let mut record = JobRecord::new("a", 1);
+    assert_eq!(generator.close(5_000_000_400, &mut record), 300);
+    assert_eq!(record.ios(), 0);
+}
+
 /// The I/Os of a job with several files: file and block within it.
 fn turns(text: &str) -> Vec<(u64, u64)> {
     let text = format!("[a]\nsize=48k\nnrfiles=3\n{text}\n");
