@@ -13,6 +13,7 @@ from pydantic import Field
 
 from blklab.analysis.recommendation import Action, Reason, Subject
 from blklab.analysis.verdict import Analysis
+from blklab.analysis.why import causes_of
 from blklab.quantities.notes import split
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
@@ -24,6 +25,7 @@ from blklab.records.samples import (
     RunSample,
     TargetDescription,
 )
+from blklab.report.documents.causes import CausePart, cause_parts
 from blklab.report.documents.designs import DesignPart, design_parts
 from blklab.report.documents.findings import (
     GoalPart,
@@ -171,6 +173,8 @@ class CompareDocument(Part):
     """Of models that run on a cost table; empty elsewhere."""
     jobs: list[JobSharesPart] = Field(default_factory=list)
     """Of workloads with two jobs or more."""
+    causes: list[CausePart] = Field(default_factory=list)
+    """What made the difference, where a run of both schedulers was observed."""
     warnings: list[str]
     """Of all that can make the answer wrong."""
     notes: list[str] = Field(default_factory=list)
@@ -307,6 +311,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         changes=changes_part(record),
         processors=processor_parts(record),
         jobs=job_shares_parts(record),
+        causes=cause_parts(causes_of(record, analysis)),
         warnings=[*split(record.warnings)[0], *analysis.verdict.warnings],
         notes=split(record.warnings)[1],
         failed_runs=[
