@@ -75,6 +75,16 @@ class RegretPart(Part):
     workload: str | None
 
 
+class MoreRangePart(Part):
+    """Blocks or rounds that an open question would take in addition, from the interval of the variance."""
+
+    least: int
+    most: int | None
+    """None for more than ten times those that were run."""
+    is_worth_it: bool
+    """False if even the least is more than that."""
+
+
 class MetricVerdictPart(Part):
     """The verdict of one workload and metric."""
 
@@ -87,6 +97,8 @@ class MetricVerdictPart(Part):
     candidates: list[str]
     text: str
     more_blocks: int | None
+    more_range: MoreRangePart | None = None
+    """The range of this estimate."""
     regret: list[RegretPart] = Field(default_factory=list)
     """Under this workload alone, while it is open and other workloads are judged too."""
 
@@ -121,6 +133,8 @@ class VerdictPart(Part):
     candidates: list[str]
     text: str
     more_blocks: int | None
+    more_range: MoreRangePart | None = None
+    """The range of this estimate."""
     choice: str | None
     """The one to take: the best; of several equals the default, else the cheaper in CPU; while undecided one
     that is good enough or better than the one in force."""

@@ -285,7 +285,8 @@ def _results_table(
             columns.append(column)
         else:
             left_out.append(name)
-    columns.sort(key=lambda column: list(METRICS).index(column.metric))
+    order = {name: number for number, name in enumerate(METRICS)}
+    columns.sort(key=lambda column: order.get(column.metric, -1))
     table = printer.table()
     table.add_column("scheduler", min_width=name_width, max_width=name_width, overflow="fold")
     table.add_column("", no_wrap=True)
