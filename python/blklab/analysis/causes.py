@@ -49,7 +49,7 @@ _LEAST_TURN = 4.0
 
 @dataclass(frozen=True)
 class Cause:
-    """What made one scheduler better than another under a workload."""
+    """The reason for which one scheduler is better than another under a workload."""
 
     workload: str
     better: str

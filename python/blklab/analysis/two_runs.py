@@ -64,7 +64,7 @@ def compare_two_runs(runs: Sequence[ObservedRun], workload: Workload) -> TwoRuns
 
 
 def _cause_for_one_job(runs: Sequence[ObservedRun], workload: Workload) -> Cause | None:
-    """What one job gains, where jobs together have the same figure under both."""
+    """The gain of one job, where jobs together have the same figure under both."""
     jobs = [job.name for job in workload.jobs]
     first, second = (run.behaviour for run in runs)
     causes = [

@@ -1,4 +1,4 @@
-"""What a scheduler did in one run, in counters that explain its figures: waits, holders, turns, distances.
+"""A scheduler's doing in one run, in counters that explain its figures: waits, holders, turns, distances.
 
 They come from the timeline of a simulated run, or from a recording of a real one.
 """
@@ -80,7 +80,7 @@ class Behaviour(BaseModel):
 
     @property
     def bytes_per_second(self) -> float:
-        """What the device moved."""
+        """Bytes that the device moved in a second."""
         return self.bytes / self.span_ns * 1e9
 
     @property

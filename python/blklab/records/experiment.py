@@ -34,7 +34,7 @@ class ExperimentRecord(BaseModel):
     warnings: list[str] = []
     """The backend's remarks before the first run, as `blklab.quantities.notes` stores them."""
     behaviours: list[Behaviour] = []
-    """What schedulers did in runs that were observed after the others; no figure rests on these runs."""
+    """Of runs that were observed after the others; no figure rests on these runs."""
 
     @field_validator("run_id")
     @classmethod

@@ -10,7 +10,7 @@ from blklab.report.summary.causes import cause_sentence
 
 
 class CausePart(Part):
-    """What made one scheduler better than another under a workload, from a run of each that was observed."""
+    """The reason for which one scheduler is better than another, from a run of each that was observed."""
 
     workload: str
     better: str

@@ -188,7 +188,7 @@ class CompareDocument(Part):
     jobs: list[JobSharesPart] = Field(default_factory=list)
     """Of workloads with two jobs or more."""
     causes: list[CausePart] = Field(default_factory=list)
-    """What made the difference, where a run of both schedulers was observed."""
+    """Of the differences that are shown, where a run of both schedulers was observed."""
     warnings: list[str]
     """Of all that can make the answer wrong."""
     notes: list[str] = Field(default_factory=list)
