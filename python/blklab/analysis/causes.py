@@ -70,7 +70,7 @@ class Cause:
 
     @property
     def weight(self) -> float:
-        """How many times the better wait the other one is."""
+        """The worse wait over the better one."""
         return self.worse_wait_ns / max(self.better_wait_ns, 1.0)
 
 
