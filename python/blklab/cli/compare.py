@@ -45,7 +45,6 @@ from blklab.report.text.short_verdict import short_verdict
 from blklab.spec.budget import NO_LIMITS
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_limits
-from blklab.spec.targets import ModelTarget
 
 
 @described_command(
@@ -92,11 +91,9 @@ from blklab.spec.targets import ModelTarget
     help="Show the nearest modelled disk's answer as well. Default: if this disk's is not known yet.",
 )
 @click.option(
-    "--why/--no-why",
-    "why",
-    default=None,
-    help="Observe one more run of the schedulers that differ, and say what made the difference. Default: on "
-    "models.",
+    "--no-why",
+    is_flag=True,
+    help="On simulated targets, do not observe more runs to say what made the difference.",
 )
 @store_option
 @click.option("-v", "--verbose", is_flag=True, help="Print all figures, not only the answer.")
@@ -114,7 +111,7 @@ def command(
     junit_file: str | None,
     html_file: str | None,
     model_answer: bool | None,
-    why: bool | None,
+    no_why: bool,
     store_url: str | None,
     verbose: bool,
     quiet: bool,
@@ -154,7 +151,7 @@ def command(
             try:
                 with ProgressDisplay(quiet=quiet) as display:
                     record = compare(spec, store, display, resumed=resumed, workers=workers)
-                    record, analysis = _explained(record, store, display, why=why)
+                    record, analysis = _explained(record, store, display, explains=not no_why)
             except (BlklabError, InterruptedRunError) as error:
                 say_what_is_kept(store, display.run_id, error)
                 raise
@@ -184,11 +181,11 @@ def command(
 
 
 def _explained(
-    record: ExperimentRecord, store: Store, display: ProgressDisplay, *, why: bool | None
+    record: ExperimentRecord, store: Store, display: ProgressDisplay, *, explains: bool
 ) -> tuple[ExperimentRecord, Analysis]:
     """The record with runs that were observed, if the differences are to be explained, and its analysis."""
     analysis = analyse(record)
-    if why or (why is None and isinstance(record.spec.parsed_target, ModelTarget)):
+    if explains:
         record = with_observed_runs(record, analysis, store, display)
     return record, analysis
 
