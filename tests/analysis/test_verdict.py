@@ -6,6 +6,7 @@ import pytest
 
 from blklab.analysis.verdict import Analysis, analyse
 from blklab.errors import UnknownNameError
+from blklab.quantities.sample_units import BLOCKS
 from blklab.records.experiment import ExperimentRecord
 from blklab.testing.experiments import (
     SchedulerBehaviour,
@@ -60,7 +61,10 @@ def test_noise_leaves_the_question_open_and_says_for_how_long() -> None:
     assert sorted(analysis.verdict.candidates) == ["kyber", "none"]
     more = analysis.verdict.more_blocks
     assert more is not None and more > 0
-    assert f"about {more} more blocks would probably decide" in analysis.verdict.text
+    found = analysis.verdict.more_range
+    assert found is not None and found.least <= more
+    assert found.most is None or found.most >= more
+    assert f"{BLOCKS.more_between(found.least, found.most, 2)} would probably decide" in analysis.verdict.text
     assert "undecided between" in analysis.verdict.text
 
 
@@ -85,7 +89,7 @@ def test_lower_is_better_for_latencies() -> None:
     analysis = analyse(record)
     assert (analysis.verdict.status, analysis.verdict.best) == ("best", ["bfq"])
     assert "latency p99" in analysis.verdict.text
-    assert "less" in analysis.verdict.text
+    assert "latency p99 -6" in analysis.verdict.text
 
 
 def _two_workloads(reads_winner: str, writes_winner: str) -> ExperimentRecord:

@@ -55,9 +55,48 @@ def test_a_window_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
         assert run([*asked, "--window", bad]) == ExitCode.USAGE
 
 
+def test_two_schedulers_side_by_side_begin_with_a_finding(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    asked = ["explain", "sim:hdd-7200", "many-readers", "--runtime", "500ms"]
+    assert run([*asked, "--scheduler", "bfq,mq-deadline", "--json", "both.json"]) == ExitCode.OK
+    said = capsys.readouterr().out
+    assert said.startswith("bfq serves ")
+    assert all(len(line) <= 80 for line in said.splitlines())
+    document = json.loads(Path("both.json").read_text())
+    assert document["schema"] == "blklab.explain-pair/1"
+    assert (document["better"], document["cause"]["kind"]) == ("bfq", "runs")
+    assert document["headline"] == document["cause"]["text"]
+    assert [one["scheduler"] for one in document["runs"]] == ["bfq", "mq-deadline"]
+    assert run([*asked, "--scheduler", "bfq,mq-deadline", "--html", "both.html"]) == ExitCode.OK
+    page = Path("both.html").read_text()
+    assert "<h1>bfq serves " in page
+    assert page.count("<h3>bfq</h3>") == page.count("<h3>mq-deadline</h3>") >= 1
+
+
+def test_equal_schedulers_have_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["explain", "sim:hdd-7200", "direct-sequential-write", "--runtime", "300ms"]
+    assert run([*asked, "--scheduler", "none,kyber", "--json", "-"]) == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    assert (document["better"], document["cause"]) == (None, None)
+    assert document["headline"] == "`none` and kyber give the same throughput within 10 %."
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
+        (
+            ["explain", "sim:hdd-7200", WORKLOAD, "-s", "none,bfq,kyber"],
+            ExitCode.USAGE,
+            "two fit side by side",
+        ),
+        (["explain", "sim:hdd-7200", WORKLOAD, "-s", "bfq,bfq"], ExitCode.USAGE, "listed twice"),
+        (
+            ["explain", "sim:hdd-7200", WORKLOAD, "-s", "none,bfq", "--tunable", "slice_idle=0"],
+            ExitCode.USAGE,
+            "which of the two",
+        ),
         (["explain"], ExitCode.USAGE, "name a simulated target"),
         (["explain", "sim:hdd-7200"], ExitCode.USAGE, "name a simulated target"),
         (["explain", ".", WORKLOAD], ExitCode.USAGE, "only simulated devices"),

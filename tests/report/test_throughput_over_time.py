@@ -61,7 +61,7 @@ def test_no_percentage_is_negative_and_the_interval_holds_the_figure(change: flo
 )
 def test_more_blocks_than_anybody_runs_are_no_advice(more: int | None, told: bool) -> None:
     record, analysis = analysed("undecided")
-    verdict = replace(analysis.verdict, more_blocks=more)
+    verdict = replace(analysis.verdict, more_blocks=more, more_range=None)
     document = compare_document(record, replace(analysis, verdict=verdict))
     texts = " ".join(step.text for step in next_steps(document))
     assert ("would probably settle" in texts) is told

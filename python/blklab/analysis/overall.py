@@ -14,6 +14,7 @@ from blklab.analysis.comparison import Comparison
 from blklab.analysis.ranking import MetricVerdict, longest_need
 from blklab.analysis.recommendation import Recommendation
 from blklab.analysis.regret import Regret
+from blklab.analysis.statistics.sample_size import MoreSamples
 from blklab.analysis.tie_breaking import TieBreak
 from blklab.quantities.formatting import join_names, join_schedulers, metric_title, scheduler_text
 from blklab.spec.goals import Goal
@@ -42,6 +43,8 @@ class Verdict:
     """The most that is lost by taking each scheduler: those in force first, then by their bounds."""
     recommendation: Recommendation | None = None
     """The advice that follows; None for an answer that is no experiment's own."""
+    more_range: MoreSamples | None = None
+    """The range of `more_blocks`."""
 
 
 def overall_verdict(
@@ -62,7 +65,9 @@ def overall_verdict(
     if len(present) == 1:
         (only,) = present
         text = f"{only.workload}, by {metric_title(only.metric)}: {only.text}"
-        return Verdict(only.status, only.best, only.candidates, text, only.more_blocks)
+        return Verdict(
+            only.status, only.best, only.candidates, text, only.more_blocks, more_range=only.more_range
+        )
     candidates = [label for label in labels if all(label in v.candidates for v in present)]
     unsettled = [v for v in present if v.status == "undecided"]
     if unsettled:
@@ -70,7 +75,9 @@ def overall_verdict(
         settled = [v for v in present if v.status != "undecided"]
         if settled:
             text += f"; settled: {_winners(settled)}"
-        return _undecided(candidates, text, longest_need(v.more_blocks for v in unsettled))
+        more = longest_need(v.more_blocks for v in unsettled)
+        longest = next((v for v in unsettled if v.more_blocks == more), None)
+        return _undecided(candidates, text, more, None if longest is None else longest.more_range)
     if not candidates:
         return _undecided([], f"it depends on the work: {_winners(present)}")
     if len(candidates) == 1:
@@ -86,7 +93,9 @@ def verdict_for_goal(goal: Goal, found: MetricVerdict | None, labels: Sequence[s
     if found is None:
         return _undecided(list(labels), f"undecided: no block has figures for the goal {name}")
     text = f"for the goal {name}: {found.text}"
-    return Verdict(found.status, found.best, found.candidates, text, found.more_blocks)
+    return Verdict(
+        found.status, found.best, found.candidates, text, found.more_blocks, more_range=found.more_range
+    )
 
 
 def with_choice(
@@ -187,8 +196,13 @@ def _control_warning(pair: Comparison) -> str:
     )
 
 
-def _undecided(candidates: list[str], text: str, more_blocks: int | None = None) -> Verdict:
-    return Verdict("undecided", [], candidates, text, more_blocks)
+def _undecided(
+    candidates: list[str],
+    text: str,
+    more_blocks: int | None = None,
+    more_range: MoreSamples | None = None,
+) -> Verdict:
+    return Verdict("undecided", [], candidates, text, more_blocks, more_range=more_range)
 
 
 def _winners(verdicts: Sequence[MetricVerdict]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from blklab.analysis.metrics import METRICS, Metric, metric_named
+from blklab.analysis.metrics import Metric, metric_named
 from blklab.analysis.statistics.series import Series
 from blklab.analysis.values import ExperimentValues
 from blklab.quantities.sample_units import BLOCKS, SampleUnit
@@ -49,7 +49,7 @@ def workload_questions(values: ExperimentValues) -> list[Question]:
     return [
         _question(values, workload, metric, series, decides=metric == deciding[workload.name])
         for workload in values.workloads
-        for metric in METRICS.values()
+        for metric in values.metrics(workload)
         if (series := values.series[workload.name, metric.name])
     ]
 

@@ -17,6 +17,7 @@ from blklab.analysis.designs import Design
 from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.questions import Question
 from blklab.analysis.regret import Regret
+from blklab.analysis.statistics.sample_size import MOST_TIMES_AS_MANY, MoreSamples, range_of_more
 from blklab.quantities.formatting import join_schedulers, margin_text, scheduler_text
 from blklab.quantities.sample_units import SampleUnit
 
@@ -39,6 +40,8 @@ class MetricVerdict:
     """Those that are not ruled out yet."""
     text: str
     more_blocks: int | None
+    more_range: MoreSamples | None = None
+    """The range of `more_blocks`."""
     regret: list[Regret] = field(default_factory=list)
     """Of an open question, where several workloads are judged: the bounds under this workload alone."""
 
@@ -63,7 +66,12 @@ def metric_verdict(
     metric = question.metric
 
     def verdict(
-        status: Status, best: list[str], candidates: list[str], text: str, more: int | None = None
+        status: Status,
+        best: list[str],
+        candidates: list[str],
+        text: str,
+        more: int | None = None,
+        more_range: MoreSamples | None = None,
     ) -> MetricVerdict:
         return MetricVerdict(
             workload=question.workload,
@@ -75,6 +83,7 @@ def metric_verdict(
             candidates=candidates,
             text=text,
             more_blocks=more,
+            more_range=more_range,
         )
 
     centers = design.of(question.workload).means(question.values)
@@ -101,10 +110,11 @@ def metric_verdict(
     if unsettled:
         candidates = [leader, *sharing, *(pair.second for pair in unsettled)]
         more = longest_need(pair.more_blocks for pair in unsettled)
+        more_range = _range_of(unsettled, more)
         text = _open_question(candidates, unsettled) + _beaten_text(pairs, contenders)
         if outlook:
-            text += f"; {_outlook(unsettled, more, question.unit, len(contenders))}"
-        return verdict("undecided", [], candidates, text, more)
+            text += f"; {_outlook(unsettled, more_range, question.unit, len(contenders))}"
+        return verdict("undecided", [], candidates, text, more, more_range)
     first_place = [label for label in labels if label == leader or label in sharing]
     margin = margin_text(design.margin)
     if not beaten:
@@ -150,13 +160,25 @@ def _beaten_text(pairs: Sequence[Comparison], contenders: Sequence[str]) -> str:
     )
 
 
-def _outlook(unsettled: Sequence[Comparison], more: int | None, unit: SampleUnit, nr_contenders: int) -> str:
+def _range_of(unsettled: Sequence[Comparison], more: int | None) -> MoreSamples | None:
+    """The range of the longest need."""
+    longest = next((pair for pair in unsettled if pair.more_blocks == more), None)
+    if more is None or longest is None:
+        return None
+    return range_of_more(more, longest.n * longest.samples_per_value)
+
+
+def _outlook(
+    unsettled: Sequence[Comparison], more: MoreSamples | None, unit: SampleUnit, nr_contenders: int
+) -> str:
     """The number of blocks or rounds that a decision would take."""
     if unsettled[0].n < FEWEST_BLOCKS:
         return f"at least {unit.count(FEWEST_BLOCKS)} are needed"
-    if more is not None and unit.within_reach(more, nr_contenders):
-        return f"about {unit.more(more, nr_contenders)} would probably decide"
-    return f"more {unit.name}s are unlikely to tell them apart"
+    if more is None or not unit.within_reach(more.least, nr_contenders):
+        return f"more {unit.name}s are unlikely to tell them apart"
+    if not more.is_worth_it:
+        return f"it would take over {MOST_TIMES_AS_MANY} times as many {unit.name}s: not worth it"
+    return f"{unit.more_between(more.least, more.most, nr_contenders)} would probably decide"
 
 
 def longest_need(needs: Iterable[int | None]) -> int | None:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from blklab.analysis.metrics import METRICS
+from blklab.analysis.metrics import METRICS, Metric
 from blklab.analysis.statistics.series import Series
 from blklab.analysis.statistics.switchback import WARM_UP
 from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram
@@ -26,15 +26,19 @@ LARGEST_GROUP = 1024
 Enter = Callable[[str, str, int, float], None]
 """(metric, scheduler, position, value): receives each value as it becomes known."""
 
-_OF_SLOTS = tuple(metric for metric in METRICS.values() if not metric.of_loads_that_end)
-
 
 class SlotValues:
     """The values of one workload's slots, entered as they come."""
 
-    def __init__(self, enter: Enter) -> None:
-        """Begins without slots."""
+    def __init__(self, enter: Enter, metrics: Iterable[Metric] = tuple(METRICS.values())) -> None:
+        """Begins without slots.
+
+        Args:
+            enter: Receives the values.
+            metrics: Those whose values are asked for.
+        """
         self._enter = enter
+        self._metrics = [metric for metric in metrics if not metric.of_loads_that_end]
         self._slots: dict[str, dict[int, Sequence[JobSample]]] = {}
         """By scheduler and round."""
         self._first: int | None = None
@@ -83,7 +87,7 @@ class SlotValues:
     def _enter_new(self, scheduler: str, number: int, *, first_rounds: bool = False) -> None:
         """Enters the values that a slot completes."""
         groups: dict[int, Sequence[JobSample] | None] = {}
-        for metric in _OF_SLOTS:
+        for metric in self._metrics:
             size = self.group_of(metric.name)
             if size is None or (first_rounds and metric.fewest_ios <= 1):
                 continue
@@ -105,7 +109,7 @@ class SlotValues:
     def _sizes(self) -> dict[str, int]:
         """A power of two for each metric, by the scheduler with the fewest I/Os in a typical slot."""
         sizes = {}
-        for metric in _OF_SLOTS:
+        for metric in self._metrics:
             typical = [
                 statistics.median(metric.counted_ios(jobs) for jobs in slots.values())
                 for slots in self._slots.values()

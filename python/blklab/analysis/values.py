@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
-from blklab.analysis.metrics import METRICS, Metric
+from blklab.analysis.metrics import Metric, metrics_for
 from blklab.analysis.slot_values import SlotValues
 from blklab.analysis.statistics.series import Series
 from blklab.quantities.sample_units import BLOCKS, SampleUnit
@@ -34,6 +34,7 @@ class ExperimentValues:
         labels: Sequence[str],
         in_force: Sequence[str],
         switched: Mapping[str, SlotDecision] | None = None,
+        of_goal: Sequence[str] = (),
     ) -> None:
         """Begins without any values.
 
@@ -42,19 +43,27 @@ class ExperimentValues:
             labels: Labels of all schedulers, in the order in which they were named.
             in_force: Those of them that leave the target as it was before the experiment.
             switched: The workloads that are switched, with their slots.
+            of_goal: Names of the goal's metrics.
         """
+        self._of_goal = list(of_goal)
         self._switched = {} if switched is None else switched
         self.workloads = list(workloads)
         self.labels = list(labels)
         self.in_force = list(in_force)
         self.series: dict[tuple[str, str], dict[str, dict[int, float]]] = {
-            (workload.name, metric): {} for workload in workloads for metric in METRICS
+            (workload.name, metric.name): {}
+            for workload in workloads
+            for metric in metrics_for(workload, self._of_goal)
         }
         """By workload and metric, both by name; empty if no run has a value."""
         self._workloads = {workload.name: workload for workload in workloads}
         self._slots: dict[str, SlotValues] = {}
         """Of the workloads that are switched."""
         self._slots_ns = {name: decision.slot_ns for name, decision in self._switched.items()}
+
+    def metrics(self, workload: Workload) -> list[Metric]:
+        """Those whose values are asked for."""
+        return metrics_for(workload, self._of_goal)
 
     def unit(self, workload: str) -> SampleUnit:
         """The unit in which a workload's samples are counted."""
@@ -93,7 +102,7 @@ class ExperimentValues:
                 number = sample.cell.block - decision.first_round
                 self._slots_of(workload.name).add(sample.cell.scheduler, number, _measured(sample, workload))
             return
-        for metric in METRICS.values():
+        for metric in metrics_for(workload, self._of_goal):
             _enter(self.series[workload.name, metric.name], sample, workload, metric)
 
     def samples_per_value_together(self, keys: Collection[tuple[str, str]]) -> int:
@@ -120,7 +129,10 @@ class ExperimentValues:
 
     def _slots_of(self, workload: str) -> SlotValues:
         if workload not in self._slots:
-            self._slots[workload] = SlotValues(partial(self._enter_slot, workload))
+            self._slots[workload] = SlotValues(
+                partial(self._enter_slot, workload),
+                metrics_for(self._workloads[workload], self._of_goal),
+            )
         return self._slots[workload]
 
     def _enter_slot(self, workload: str, metric: str, scheduler: str, position: int, value: float) -> None:
@@ -143,6 +155,7 @@ def values_begun(spec: ExperimentSpec, default_scheduler: str | None) -> Experim
         labels=[choice.label for choice in spec.schedulers],
         in_force=[choice.label for choice in spec.schedulers if choice.without_label == default_scheduler],
         switched=spec.switched,
+        of_goal=[] if spec.goal is None else list(spec.goal.weights),
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from blklab.analysis.between_runs import RunsComparison, compare_runs
-from blklab.analysis.verdict import analyse
+from blklab.analysis.verdict import Analysis, analyse
 from blklab.backends import Workers
 from blklab.cli.commands import described_command
 from blklab.cli.kept_runs import say_what_is_kept
@@ -29,6 +29,7 @@ from blklab.cli.output import console_out, print_note, require_writable, write_o
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpecError, UsageError
 from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
+from blklab.execution.observation import with_observed_runs
 from blklab.execution.pipeline import check_workers, compare, planned_commands
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_duration
@@ -89,6 +90,11 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_lim
     default=None,
     help="Show the nearest modelled disk's answer as well. Default: if this disk's is not known yet.",
 )
+@click.option(
+    "--no-why",
+    is_flag=True,
+    help="On simulated targets, do not observe more runs to say what made the difference.",
+)
 @store_option
 @click.option("-v", "--verbose", is_flag=True, help="Print all figures, not only the answer.")
 @quiet_option
@@ -105,6 +111,7 @@ def command(
     junit_file: str | None,
     html_file: str | None,
     model_answer: bool | None,
+    no_why: bool,
     store_url: str | None,
     verbose: bool,
     quiet: bool,
@@ -144,10 +151,11 @@ def command(
             try:
                 with ProgressDisplay(quiet=quiet) as display:
                     record = compare(spec, store, display, resumed=resumed, workers=workers)
+                    record, analysis = _explained(record, store, display, explains=not no_why)
             except (BlklabError, InterruptedRunError) as error:
                 say_what_is_kept(store, display.run_id, error)
                 raise
-            document = compare_document(record, analyse(record))
+            document = compare_document(record, analysis)
             documents.append(document)
             store.note_verdict(record.run_id, short_verdict(document))
             change = None if against is None else _change(against, record)
@@ -170,6 +178,16 @@ def command(
             if change is not None:
                 code = _report_change(change, prints="-" not in machine_files)
     return code
+
+
+def _explained(
+    record: ExperimentRecord, store: Store, display: ProgressDisplay, *, explains: bool
+) -> tuple[ExperimentRecord, Analysis]:
+    """The record with runs that were observed, if the differences are to be explained, and its analysis."""
+    analysis = analyse(record)
+    if explains:
+        record = with_observed_runs(record, analysis, store, display)
+    return record, analysis
 
 
 def _report_change(change: RunsComparison, *, prints: bool) -> ExitCode:

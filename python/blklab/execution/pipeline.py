@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 import blklab
-from blklab.analysis.metrics import metric_named
+from blklab.analysis.metrics import metric_named, metric_of
 from blklab.backends import THIS_MACHINE, Backend, Session, SessionOptions, Workers, backend_for
 from blklab.errors import (
     InterruptedRunError,
@@ -74,7 +74,7 @@ def compare(
     now = datetime.datetime.now(datetime.timezone.utc)
     run_id = resumed.run_id if resumed else new_run_id(now)
     for workload in spec.workloads:
-        metric_named(workload.decide_by)
+        metric_of(workload.decide_by, workload)
     for metric in spec.goal.weights if spec.goal is not None else ():
         metric_named(metric)
     backend = _backend_of(spec)

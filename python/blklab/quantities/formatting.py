@@ -20,7 +20,11 @@ MOST_BLOCKS_WITHIN_REACH = 1_000
 """An estimate of more blocks than that is of no practical use."""
 
 _RATIO_AS_FACTOR = 2.0
-"""From this ratio upwards (and from its inverse downwards), a factor reads better than a percentage."""
+"""From this ratio upwards a factor reads better than a percentage."""
+
+_NEARLY_NOTHING = 0.05
+"""Ratios below it are -95 % or less."""
+_MOST_DECIMALS = 4
 
 _WIDE_INTERVAL = 3.0
 """From this ratio of its bounds upwards, an interval only gives a magnitude: each bound is rounded alone."""
@@ -29,6 +33,7 @@ _TIME_STEPS = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
 _RATE_STEPS = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 
 _PERCENTILE = re.compile(r"(p\d+)_(\d+)")
+_OF_JOBS = re.compile(r"(?:(share)|ratio):([^/]+)(?:/(.+))?")
 _NAMED_NONE = re.compile(r"none([@:].*)?")
 _ABBREVIATIONS = {"iops": "IOPS", "cpu": "CPU", "io": "I/O", "jain": "Jain's"}
 
@@ -127,37 +132,46 @@ def _without_minus_zero(text: str) -> str:
 
 
 def ratio_text(ratio: float, low: float | None = None, high: float | None = None) -> str:
-    """A ratio in words for people: ``+12 % [+8, +17]``, or a factor if it is large."""
-    if low is not None and high is not None and high > _WIDE_INTERVAL * low:
-        bounds = ", ".join(rounded(bound, abs(bound)) for bound in (low, high))
-        return f"{rounded(ratio, ratio)} {TIMES} [{bounds}]"
+    """A ratio for people: ``+12 % [+8, +17]``, ``-93 % [-95, -90]``, from twice as much on a factor.
+
+    Less than all is always a percentage: a ratio of a thousandth is ``-99.9 %``.
+    """
+    wide = low is not None and high is not None and high > _WIDE_INTERVAL * low
     if ratio >= _RATIO_AS_FACTOR:
-        return _ratio_as_factor(ratio, low, high, TIMES)
-    if ratio <= 1 / _RATIO_AS_FACTOR:
-        inverse_low, inverse_high = (None if not bound else 1 / bound for bound in (high, low))
-        return _ratio_as_factor(1 / ratio, inverse_low, inverse_high, f"{TIMES} less")
-    half = None if low is None or high is None else 50 * (high - low)
-    figure = _signed_percent(ratio, half)
+        if wide and low is not None and high is not None:
+            bounds = ", ".join(rounded(bound, abs(bound)) for bound in (low, high))
+            return f"{rounded(ratio, ratio)} {TIMES} [{bounds}]"
+        return _ratio_as_factor(ratio, low, high)
+    decimals = _decimals(ratio, None if low is None or high is None else 50 * (high - low))
+    figure = _signed_percent(ratio, decimals)
     if low is None or high is None:
         return f"{figure} %"
-    return f"{figure} % [{_signed_percent(low, half)}, {_signed_percent(high, half)}]"
+    return f"{figure} % [{_signed_percent(low, decimals)}, {_signed_percent(high, decimals)}]"
 
 
-def _ratio_as_factor(ratio: float, low: float | None, high: float | None, sign: str) -> str:
+def _ratio_as_factor(ratio: float, low: float | None, high: float | None) -> str:
     if low is None or high is None:
-        return f"{rounded(ratio)} {sign}"
+        return f"{rounded(ratio)} {TIMES}"
     half = (high - low) / 2
     bounds = (rounded(bound, half, digits_of=ratio) for bound in (low, high))
-    return f"{rounded(ratio, half)} {sign} [{', '.join(bounds)}]"
+    return f"{rounded(ratio, half)} {TIMES} [{', '.join(bounds)}]"
 
 
-def _signed_percent(ratio: float, half_width: float | None) -> str:
-    """A percentage with its sign, with at most two decimals, and only those that the interval supports."""
-    percent = 100 * (ratio - 1)
+def _decimals(ratio: float, half_width: float | None) -> int:
+    """Decimals of a percentage: two at most, and only those that the interval supports.
+
+    Close to -100 there are as many as it takes to tell what is left.
+    """
     decimals = 1
     if half_width is not None:
         decimals = 2 if half_width == 0 else int(min(2, max(0, -_doubtful_place(half_width))))
-    text = f"{percent:+.{decimals}f}"
+    if 0 < ratio < _NEARLY_NOTHING:
+        decimals = max(decimals, min(_MOST_DECIMALS, math.ceil(-math.log10(ratio)) - 1))
+    return decimals
+
+
+def _signed_percent(ratio: float, decimals: int) -> str:
+    text = f"{100 * (ratio - 1):+.{decimals}f}"
     return text if text.strip("+-0.") else text.replace("-", "±").replace("+", "±")
 
 
@@ -173,6 +187,9 @@ def confidence_text(confidence: float) -> str:
 
 def metric_title(name: str) -> str:
     """A metric's name for people: ``latency p99.9`` for ``latency_p99_9``."""
+    if named := _OF_JOBS.fullmatch(name):
+        kind, first, second = named.groups()
+        return f"share of {first}" if kind == "share" else f"ratio of {first} to {second}"
     words = _PERCENTILE.sub(r"\1.\2", name).split("_")
     return " ".join(_ABBREVIATIONS.get(word, word) for word in words)
 

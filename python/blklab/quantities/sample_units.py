@@ -63,6 +63,26 @@ class SampleUnit:
             return text
         return f"{text} ({rough_duration(number * nr_schedulers * self.slot_ns)} of load)"
 
+    def more_between(self, least: int, most: int | None, nr_schedulers: int) -> str:
+        """``12 to 90 more blocks``, ``300 to 900 more rounds (5 to 15 min of load)``.
+
+        Args:
+            least: Of samples.
+            most: None if there is no telling.
+            nr_schedulers: How many schedulers still run.
+        """
+        if most is None:
+            return f"at least {self.more(least, nr_schedulers)}"
+        if most == least:
+            return f"about {self.more(least, nr_schedulers)}"
+        text = f"{least} to {count_of(most, f'more {self.name}')}"
+        if self.slot_ns is None:
+            return text
+        first, last = (rough_duration(number * nr_schedulers * self.slot_ns) for number in (least, most))
+        amount, _, unit = first.partition(" ")
+        both = f"{amount} to {last}" if last.endswith(f" {unit}") else f"{first} to {last}"
+        return f"{text} ({both} of load)" if first != last else f"{text} ({last} of load)"
+
 
 BLOCKS = SampleUnit()
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from blklab.records.behaviour import Behaviour
 from blklab.records.run_ids import check_run_id
 from blklab.records.samples import MachineDescription, RunSample, TargetDescription
 from blklab.spec.experiment import ExperimentSpec
@@ -32,6 +33,8 @@ class ExperimentRecord(BaseModel):
     """In the order in which the runs were made."""
     warnings: list[str] = []
     """The backend's remarks before the first run, as `blklab.quantities.notes` stores them."""
+    behaviours: list[Behaviour] = []
+    """Of runs that were observed after the others; no figure rests on these runs."""
 
     @field_validator("run_id")
     @classmethod

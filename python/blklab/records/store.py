@@ -15,18 +15,19 @@ import secrets
 import shlex
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import ForeignKey, String, Text, create_engine, event, func, insert, inspect, select, text
 from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from blklab.errors import BlklabError, StoreError, UnknownNameError
+from blklab.records.behaviour import Behaviour
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.locations import default_store_url
 from blklab.records.run_ids import check_run_id
@@ -96,11 +97,12 @@ class _Remark(_Base):
         ForeignKey("blklab_experiment.run_id", ondelete="CASCADE"), primary_key=True
     )
     kind: Mapped[str] = mapped_column(String(16), primary_key=True)
-    """`_STUDY` or `_VERDICT`."""
+    """`_STUDY`, `_VERDICT` or `_BEHAVIOURS`."""
     payload: Mapped[str] = mapped_column(Text)
 
 
-_STUDY, _VERDICT = "study", "verdict"
+_STUDY, _VERDICT, _BEHAVIOURS = "study", "verdict", "behaviours"
+_LIST_OF_BEHAVIOURS = TypeAdapter(list[Behaviour])
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,13 @@ class Store:
             session.merge(_Remark(run_id=run_id, kind=_VERDICT, payload=verdict))
             session.commit()
 
+    def note_behaviours(self, run_id: str, behaviours: Sequence[Behaviour]) -> None:
+        """Keeps what an experiment's schedulers did in runs that were observed."""
+        payload = _LIST_OF_BEHAVIOURS.dump_json(list(behaviours)).decode()
+        with self._reporting(), Session(self._engine) as session:
+            session.merge(_Remark(run_id=run_id, kind=_BEHAVIOURS, payload=payload))
+            session.commit()
+
     def begin(self, record: ExperimentRecord) -> None:
         """Stores a new experiment without samples."""
         with self._reporting(), Session(self._engine) as session:
@@ -317,6 +326,7 @@ class Store:
                     machine=MachineDescription.model_validate_json(experiment.machine),
                     samples=[RunSample.model_validate_json(payload) for payload in payloads],
                     warnings=experiment.warnings.splitlines(),
+                    behaviours=_behaviours_of(session, experiment.run_id),
                 )
 
     @contextmanager
@@ -479,6 +489,11 @@ def _remarks(session: Session) -> dict[str, dict[str, str]]:
         if remark.kind in (_STUDY, _VERDICT):
             found.setdefault(remark.run_id, {})[remark.kind] = remark.payload
     return found
+
+
+def _behaviours_of(session: Session, run_id: str) -> list[Behaviour]:
+    remark = session.get(_Remark, (run_id, _BEHAVIOURS))
+    return [] if remark is None else _LIST_OF_BEHAVIOURS.validate_json(remark.payload)
 
 
 def _note_process(session: Session, run_id: str, state: str) -> None:

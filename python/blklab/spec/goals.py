@@ -20,7 +20,10 @@ NAMED_GOALS: dict[str, dict[str, float]] = {
 OWN = "own"
 """Name of a goal with custom weights."""
 
-GRAMMAR_HINT = f"{', '.join(NAMED_GOALS)}, or weights over metrics such as iops=0.6,latency_p99=0.4"
+GRAMMAR_HINT = (
+    f"{', '.join(NAMED_GOALS)}, share:JOB, ratio:JOB/JOB, or weights over metrics such as "
+    "iops=0.6,latency_p99=0.4"
+)
 
 
 class Goal(BaseModel):
@@ -58,6 +61,8 @@ def parse_goal(text: str) -> Goal:
     text = text.strip()
     if text in NAMED_GOALS:
         return Goal(name=text, weights=NAMED_GOALS[text])
+    if "=" not in text and text.startswith(("share:", "ratio:")):
+        return goal_from_weights({text: 1})
     if "=" not in text:
         close = did_you_mean(text, list(NAMED_GOALS))
         hint = f"{close} " if close else ""

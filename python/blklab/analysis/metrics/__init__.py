@@ -10,12 +10,15 @@ merged with the next ones before ``compute`` sees it (`blklab.analysis.slot_valu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import Literal
 
+from blklab.analysis.metrics import _of_jobs as _of_jobs_module
+from blklab.analysis.metrics._of_jobs import jobs_named
 from blklab.errors import UnknownNameError
 from blklab.records.samples import JobSample
 from blklab.spec.workloads import Workload
@@ -94,7 +97,23 @@ def _registered(name: str) -> Metric:
     return metric
 
 
-METRICS: dict[str, Metric] = {name: _registered(name) for name in _NAMES}
+@cache
+def _of_jobs(name: str) -> Metric:
+    unit, description = _of_jobs_module.describe(name)
+    compute = partial(_of_jobs_module.compute, name)
+    return Metric(name, unit, "higher", description, compute, _of_jobs_module.FEWEST_IOS)
+
+
+class _Metrics(dict[str, Metric]):
+    """The metrics by name. Those that name jobs are found too, but are not listed."""
+
+    def __missing__(self, name: str) -> Metric:
+        if not jobs_named(name):
+            raise KeyError(name)
+        return _of_jobs(name)
+
+
+METRICS: dict[str, Metric] = _Metrics({name: _registered(name) for name in _NAMES})
 
 
 def metric_named(name: str) -> Metric:
@@ -103,6 +122,35 @@ def metric_named(name: str) -> Metric:
     Raises:
         UnknownNameError: if there is none.
     """
-    if name not in METRICS:
-        raise UnknownNameError(f"there is no metric {name!r}", hint=f"known are {', '.join(METRICS)}")
+    if name not in METRICS and not jobs_named(name):
+        raise UnknownNameError(
+            f"there is no metric {name!r}",
+            hint=f"known are {', '.join(METRICS)}, {_of_jobs_module.GRAMMAR}",
+        )
     return METRICS[name]
+
+
+def metric_of(name: str, workload: Workload) -> Metric:
+    """The metric of that name, for a workload that has the jobs it names.
+
+    Raises:
+        UnknownNameError: if there is none, or if a job that it names is not measured in the workload.
+    """
+    metric = metric_named(name)
+    for job in jobs_named(name):
+        if job not in workload.focus:
+            raise UnknownNameError(
+                f"{name}: {workload.name} measures no job {job!r}", hint=f"it has {', '.join(workload.focus)}"
+            )
+    return metric
+
+
+def metrics_for(workload: Workload, also: Iterable[str] = ()) -> list[Metric]:
+    """All metrics, and those that name jobs among the one that decides a workload and others.
+
+    Args:
+        workload: The one whose figures are asked for.
+        also: Names of metrics, such as those of a goal.
+    """
+    named = [name for name in dict.fromkeys((workload.decide_by, *also)) if jobs_named(name)]
+    return [*METRICS.values(), *(METRICS[name] for name in named)]

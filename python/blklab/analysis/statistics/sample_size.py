@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy import special
 
 MOST_SAMPLES = 10_000
 """A question that would take more is not worth an answer; the number is then None."""
@@ -41,3 +44,38 @@ def samples_needed(room: float, deviation: float, factor: WidthFactor) -> int | 
         else:
             low = middle
     return high
+
+
+MOST_TIMES_AS_MANY = 10
+"""An answer that takes more than so many times what was run is not worth waiting for."""
+_TAIL = 0.1
+"""Of the variance's distribution beyond each end of the range."""
+
+
+@dataclass(frozen=True)
+class MoreSamples:
+    """The samples that a question would take in addition, from the interval of their variance."""
+
+    least: int
+    most: int | None
+    """None beyond `MOST_TIMES_AS_MANY` times those that there are."""
+    is_worth_it: bool
+    """Whether even the least is not beyond."""
+
+
+def range_of_more(more: int, present: int) -> MoreSamples:
+    """The range of an estimate.
+
+    Few samples tell little of how much they scatter, and the need grows with the square of that.
+
+    Args:
+        more: The estimate of the samples needed in addition.
+        present: Samples that it rests on.
+    """
+    freedom = max(1, present - 1)
+    total = present + more
+    low, high = (total * freedom / float(special.chdtri(freedom, tail)) for tail in (_TAIL, 1 - _TAIL))
+    limit = MOST_TIMES_AS_MANY * present
+    least = max(1, math.ceil(low - present))
+    most = math.ceil(high - present)
+    return MoreSamples(least, None if most > limit else max(least, most), least <= limit)

@@ -19,6 +19,7 @@ from blklab.report.documents.between_runs import ChangeDocument
 from blklab.report.documents.comparison import CompareDocument, RunDocument
 from blklab.report.documents.fleet import FleetDocument
 from blklab.report.trace.document import ExplainDocument
+from blklab.report.trace.pair import ExplainPairDocument
 from blklab.report.waits.document import WhereDocument
 from blklab.studies.replication.report.document import StudyDocument
 
@@ -28,6 +29,7 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "compare-1.json": (CompareDocument, "what `blklab compare --json` prints"),
     "analyse-1.json": (AnalyseDocument, "what `blklab analyse --json` prints"),
     "explain-1.json": (ExplainDocument, "what `blklab explain --json` prints"),
+    "explain-pair-1.json": (ExplainPairDocument, "what `blklab explain -s A,B --json` prints"),
     "where-1.json": (WhereDocument, "what `blklab where --json` prints"),
     "study-1.json": (StudyDocument, "what `blklab study run --json` prints"),
     "tune-1.json": (TuneDocument, "what `blklab tune --json` prints"),

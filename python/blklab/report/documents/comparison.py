@@ -13,6 +13,7 @@ from pydantic import Field
 
 from blklab.analysis.recommendation import Action, Reason, Subject
 from blklab.analysis.verdict import Analysis
+from blklab.analysis.why import causes_of
 from blklab.quantities.notes import split
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
@@ -24,6 +25,7 @@ from blklab.records.samples import (
     RunSample,
     TargetDescription,
 )
+from blklab.report.documents.causes import CausePart, cause_parts
 from blklab.report.documents.designs import DesignPart, design_parts
 from blklab.report.documents.findings import (
     GoalPart,
@@ -73,6 +75,16 @@ class RegretPart(Part):
     workload: str | None
 
 
+class MoreRangePart(Part):
+    """Blocks or rounds that an open question would take in addition, from the interval of the variance."""
+
+    least: int
+    most: int | None
+    """None for more than ten times those that were run."""
+    is_worth_it: bool
+    """False if even the least is more than that."""
+
+
 class MetricVerdictPart(Part):
     """The verdict of one workload and metric."""
 
@@ -85,6 +97,8 @@ class MetricVerdictPart(Part):
     candidates: list[str]
     text: str
     more_blocks: int | None
+    more_range: MoreRangePart | None = None
+    """The range of this estimate."""
     regret: list[RegretPart] = Field(default_factory=list)
     """Under this workload alone, while it is open and other workloads are judged too."""
 
@@ -119,6 +133,8 @@ class VerdictPart(Part):
     candidates: list[str]
     text: str
     more_blocks: int | None
+    more_range: MoreRangePart | None = None
+    """The range of this estimate."""
     choice: str | None
     """The one to take: the best; of several equals the default, else the cheaper in CPU; while undecided one
     that is good enough or better than the one in force."""
@@ -171,6 +187,8 @@ class CompareDocument(Part):
     """Of models that run on a cost table; empty elsewhere."""
     jobs: list[JobSharesPart] = Field(default_factory=list)
     """Of workloads with two jobs or more."""
+    causes: list[CausePart] = Field(default_factory=list)
+    """Of the differences that are shown, where a run of both schedulers was observed."""
     warnings: list[str]
     """Of all that can make the answer wrong."""
     notes: list[str] = Field(default_factory=list)
@@ -307,6 +325,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         changes=changes_part(record),
         processors=processor_parts(record),
         jobs=job_shares_parts(record),
+        causes=cause_parts(causes_of(record, analysis)),
         warnings=[*split(record.warnings)[0], *analysis.verdict.warnings],
         notes=split(record.warnings)[1],
         failed_runs=[

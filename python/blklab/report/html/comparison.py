@@ -36,6 +36,7 @@ from blklab.report.text.answer import answer_of, explanation
 from blklab.report.text.conditions import conditions
 from blklab.report.text.known import anything_settled, known_so_far
 from blklab.report.text.model import TITLE, model_sentence
+from blklab.report.text.why import why_lines
 
 MOST_OPEN_WORKLOADS = 3
 """With more workloads than that only the first is unfolded when the page opens."""
@@ -82,6 +83,7 @@ def render_html(
                 *changes_sentences(document.changes),
             ]
         ),
+        why=why_lines(document),
         facts=_facts(record, document),
         steps=next_steps(document),
         known=known,

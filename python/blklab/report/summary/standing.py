@@ -148,7 +148,9 @@ def is_in_use(document: CompareDocument, label: str) -> bool:
 def metrics_of(document: CompareDocument, workload: str, first: str) -> list[str]:
     """Metrics that have figures under a workload: the one that decides, then as they are registered."""
     present = {part.metric for part in document.results if part.workload == workload}
-    return sorted(present & METRICS.keys(), key=lambda name: (name != first, list(METRICS).index(name)))
+    # Those that name jobs are not listed among the metrics and come before them.
+    order = {name: number for number, name in enumerate(METRICS)}
+    return sorted(present, key=lambda name: (name != first, order.get(name, -1), name))
 
 
 def _standing(label: str, verdict: MetricVerdictPart | None, results: dict[str, ResultPart]) -> Standing:

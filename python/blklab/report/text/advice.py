@@ -6,9 +6,10 @@ import shlex
 from dataclasses import dataclass
 
 from blklab.analysis.regret import Regret, bound_text, known_bounds
-from blklab.quantities.formatting import count_of, join_schedulers, scheduler_text, within_reach
-from blklab.quantities.sample_units import rough_budget, rough_duration
-from blklab.report.documents.comparison import CompareDocument, RecommendationPart
+from blklab.analysis.statistics.sample_size import MOST_TIMES_AS_MANY
+from blklab.quantities.formatting import join_schedulers, scheduler_text, within_reach
+from blklab.quantities.sample_units import BLOCKS, SampleUnit, rough_budget, rough_duration
+from blklab.report.documents.comparison import CompareDocument, MoreRangePart, RecommendationPart
 from blklab.report.summary.designs import time_of_more_ns, unit_of
 from blklab.report.summary.kernels import kernel_pair
 from blklab.report.summary.reproduce import continue_command
@@ -95,49 +96,77 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
         return []
     if any(part.slot_ns is not None for part in document.designs):
         return [_more_load(document)]
+    return [_more_blocks(document)]
+
+
+def _more_blocks(document: CompareDocument) -> Advice:
+    verdict = document.verdict
+    if verdict.more_range is not None and not verdict.more_range.is_worth_it:
+        return _not_worth_it(document, "block")
     if within_reach(verdict.more_blocks):
+        need = _more_of(verdict.more_range, verdict.more_blocks, BLOCKS, 1)
         total = document.blocks + verdict.more_blocks
-        return [
-            Advice(
-                _at_stake(document)
-                + f"{count_of(verdict.more_blocks, 'more block')} would probably settle it:",
-                continue_command(document.run, total, settled=document.stopping.rule == "settled"),
-            )
-        ]
-    return [
-        Advice(
-            "At this level of noise more blocks are unlikely to settle it. Longer runs (--runtime) or a "
-            "quieter machine would help."
+        return Advice(
+            _staked(document, f"{need} would probably settle it:"),
+            continue_command(document.run, total, settled=document.stopping.rule == "settled"),
         )
-    ]
+    return Advice(
+        "At this level of noise more blocks are unlikely to settle it. Longer runs (--runtime) or a quieter "
+        "machine would help."
+    )
 
 
 def _more_load(document: CompareDocument) -> Advice:
     """More rounds, perhaps more blocks of other workloads as well; the budget is a time."""
     needs = []
-    for workload, more, nr_schedulers in _open_needs(document):
+    for workload, more, more_range, nr_schedulers in _open_needs(document):
         unit = unit_of(document, workload)
+        if more_range is not None and not more_range.is_worth_it:
+            return _not_worth_it(document, unit.name)
         time_ns = time_of_more_ns(document, workload, more or 0, nr_schedulers)
         if more is None or time_ns is None or not unit.within_reach(more, nr_schedulers):
             return Advice(
                 "At this level of noise more load is unlikely to settle it. A quieter machine or a wider "
                 "--margin would help."
             )
-        needs.append((unit.more(more, nr_schedulers), time_ns))
+        needs.append((_more_of(more_range, more, unit, nr_schedulers), time_ns))
     total_ns = sum(time_ns for _, time_ns in needs)
-    text = needs[0][0] if len(needs) == 1 else f"{rough_duration(total_ns)} more of load"
+    text = needs[0][0] if len(needs) == 1 else f"about {rough_duration(total_ns)} more of load"
     command = continue_command(document.run, budget=rough_budget(total_ns * _BUDGET_OVER_LOAD))
-    return Advice(f"{_at_stake(document)}{text} would probably settle it:", command)
+    return Advice(_staked(document, f"{text} would probably settle it:"), command)
 
 
-def _open_needs(document: CompareDocument) -> list[tuple[str, int | None, int]]:
+def _not_worth_it(document: CompareDocument, unit: str) -> Advice:
+    return Advice(
+        _staked(
+            document,
+            f"an answer would take over {MOST_TIMES_AS_MANY} times as many {unit}s as were run: not worth "
+            "it. Longer runs, a quieter machine or a wider --margin would help.",
+        )
+    )
+
+
+def _staked(document: CompareDocument, text: str) -> str:
+    """The sentence after the most that is at stake."""
+    whole = _at_stake(document) + text
+    return whole[:1].upper() + whole[1:]
+
+
+def _more_of(found: MoreRangePart | None, more: int, unit: SampleUnit, nr_schedulers: int) -> str:
+    """The range, or the estimate alone."""
+    if found is None:
+        return f"about {unit.more(more, nr_schedulers)}"
+    return unit.more_between(found.least, found.most, nr_schedulers)
+
+
+def _open_needs(document: CompareDocument) -> list[tuple[str, int | None, MoreRangePart | None, int]]:
     """For each workload that must go on: its name, the samples it needs, the schedulers that still run."""
     verdict, judged = document.verdict, judged_workloads(document)
     if document.goal is not None:
-        return [(name, verdict.more_blocks, len(verdict.candidates)) for name in judged]
+        return [(name, verdict.more_blocks, verdict.more_range, len(verdict.candidates)) for name in judged]
     found = [deciding_verdict(document, name) for name in judged]
     return [
-        (one.workload, one.more_blocks, len(one.candidates))
+        (one.workload, one.more_blocks, one.more_range, len(one.candidates))
         for one in found
         if one is not None and one.status == "undecided"
     ]
@@ -147,10 +176,10 @@ def _at_stake(document: CompareDocument) -> str:
     """The most that an answer could gain, before the time that it would take."""
     bounds = known_bounds([Regret(**part.model_dump()) for part in document.verdict.regret])
     if not bounds:
-        return "About "
+        return ""
     own = document.verdict.recommendation.in_force
     least = next((one for one in bounds if one.label == own), min(bounds, key=lambda one: one.bound))
-    return f"At most {bound_text(least)} is at stake; about "
+    return f"At most {bound_text(least)} is at stake; "
 
 
 def _without_figures(document: CompareDocument) -> list[str]:

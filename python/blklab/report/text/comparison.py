@@ -51,6 +51,7 @@ from blklab.report.text.known import anything_settled, known_so_far
 from blklab.report.text.model import TITLE, model_sentence
 from blklab.report.text.printer import SIGNS, STATUS_SIGNS, STATUS_STYLES, Printer
 from blklab.report.text.short import render_short
+from blklab.report.text.why import why_lines
 from blklab.report.text.wording import finding
 
 _OTHERS_BY_WORTH = (
@@ -104,6 +105,8 @@ def render(
     style = STATUS_STYLES[document.verdict.status]
     printer.blank()
     printer.line((answer_of(document).sentence, style))
+    for label, sentence in why_lines(document):
+        printer.line((f"{label}: ", "bold"), sentence)
     for warning in document.warnings:
         printer.line(("⚠ WARNING: ", "bold yellow"), warning)
     _print_failed_runs(document, printer)
@@ -282,7 +285,8 @@ def _results_table(
             columns.append(column)
         else:
             left_out.append(name)
-    columns.sort(key=lambda column: list(METRICS).index(column.metric))
+    order = {name: number for number, name in enumerate(METRICS)}
+    columns.sort(key=lambda column: order.get(column.metric, -1))
     table = printer.table()
     table.add_column("scheduler", min_width=name_width, max_width=name_width, overflow="fold")
     table.add_column("", no_wrap=True)

@@ -159,8 +159,8 @@ def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str
         return f"{text} (too few {unit.name}s for intervals)"
     if high > WIDE_INTERVAL * low:
         return (
-            f"{text} ({lead} leads, but its {_title(metric)} may be anything from {_times(low)} to "
-            f"{_times(high)} than with {rival})"
+            f"{text} ({lead} leads, but its {_title(metric)} may be anything from {_percent(low)} to "
+            f"{_percent(high)} than with {rival})"
         )
     effect = effect_of(nearest.ratio, low, high)
     # A mean over all samples may lead although the paired comparison points the other way.
@@ -170,10 +170,10 @@ def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str
     return f"{text} ({leads} {effect} with {rival}, which may be chance)"
 
 
-def _times(ratio: float) -> str:
-    """``2.4 times higher`` or ``9.1 times lower``, in two digits."""
-    factor = max(ratio, 1 / ratio)
-    return f"{rounded(factor, factor)} times {'higher' if ratio >= 1 else 'lower'}"
+def _percent(ratio: float) -> str:
+    """``140 % higher`` or ``89 % lower``, in two digits."""
+    difference = 100 * abs(ratio - 1)
+    return f"{rounded(difference, difference)} % {'higher' if ratio >= 1 else 'lower'}"
 
 
 def _seen_against(pair: PairPart, label: str) -> PairPart | None:

@@ -29,10 +29,13 @@ from blklab.report.text.advice import next_steps
 from blklab.report.text.answer import answer_of
 from blklab.report.text.model import model_sentence
 from blklab.report.text.printer import SIGNS, STATUS_STYLES, Printer
+from blklab.report.text.why import why_lines
 from blklab.report.text.wording import finding
 
 MOST_ROWS = 24
 MOST_WARNINGS = 2
+MOST_CAUSES = 2
+MOST_LINES_OF_A_CAUSE = 4
 _WIDEST_NAME = 24
 _FEWEST_CELLS = 8
 _FEWEST_BARS = 4
@@ -76,6 +79,8 @@ def render_short(
 def _head(document: CompareDocument, printer: Printer) -> list[Text]:
     style = STATUS_STYLES[document.verdict.status]
     lines = [printer.text(""), *printer.wrapped((answer_of(document).sentence, style))]
+    for label, sentence in why_lines(document)[:MOST_CAUSES]:
+        lines += printer.wrapped((f"{label}: ", "bold"), sentence, most=MOST_LINES_OF_A_CAUSE)
     warnings = document.warnings
     for warning in warnings[:MOST_WARNINGS]:
         lines += printer.wrapped(("⚠ WARNING: ", "bold yellow"), warning, most=3)

@@ -21,6 +21,9 @@ from blklab.report.summary.standing import (
     results_of,
 )
 
+TWICE = 2.0
+"""From here on a factor reads better than a percentage."""
+
 
 def open_question(document: CompareDocument) -> str:
     """A clause on the workloads whose first place is open, and on those where it is settled."""
@@ -71,11 +74,8 @@ def finding(document: CompareDocument, verdict: MetricVerdictPart) -> str:
 
 
 def effect_of(ratio: float, low: float | None, high: float | None) -> str:
-    """``12 % [8, 17] higher than``, or for large ratios ``3.1 times [2.8, 3.4] as high as``."""
-    if not 1 / 2 < ratio < 2:
-        if ratio < 1:
-            bounds = _ordered([None if not bound else 1 / bound for bound in (low, high)])
-            return f"{_with_interval(1 / ratio, bounds)} times lower than"
+    """``12 % [8, 17] higher than``, from twice as much on ``3.1 [2.8, 3.4] times as high as``."""
+    if ratio >= TWICE:
         return f"{_with_interval(ratio, _ordered([low, high]))} times as high as"
     factor = 100 if ratio >= 1 else -100
     bounds = _ordered([None if bound is None else factor * (bound - 1) for bound in (low, high)])

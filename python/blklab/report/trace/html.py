@@ -69,8 +69,8 @@ def render_explanation_page(
         rows=submitter_rows(document),
         member_headings=MEMBER_HEADINGS,
         members=member_rows(document),
-        legend=[(submitter.name, _swatch(submitter)) for submitter in traced.submitters],
-        views=_views(traced, holding, window),
+        legend=legend_of(traced),
+        views=views_of(traced, holding, window),
         distributions=_distributions(traced),
         facts=_facts(document),
         format_duration=format_duration,
@@ -102,7 +102,13 @@ def _swatch(submitter: Submitter) -> Markup:
     return element("svg", box, mark(8, 8, 5, submitter.appearance))
 
 
-def _views(traced: TracedRun, holding: Holding, window: Window | None) -> list[View]:
+def legend_of(traced: TracedRun) -> list[tuple[str, Markup]]:
+    """The submitters with their marks."""
+    return [(submitter.name, _swatch(submitter)) for submitter in traced.submitters]
+
+
+def views_of(traced: TracedRun, holding: Holding, window: Window | None) -> list[View]:
+    """The sections of the page: the whole run, a closer look, and the disks of an array."""
     if not len(traced.served):
         return []
     changes = traced.timeline.run.changes

@@ -1,0 +1,16 @@
+"""The causes of the differences that a comparison shows."""
+
+from __future__ import annotations
+
+from blklab.report.documents.comparison import CompareDocument
+from blklab.report.summary.causes import cause_sentences
+from blklab.report.summary.standing import judged_workloads
+
+
+def why_lines(document: CompareDocument) -> list[tuple[str, str]]:
+    """A label such as ``Why`` or ``Why, for many-readers``, and the sentence that follows it."""
+    several = len(judged_workloads(document)) > 1
+    return [
+        (f"Why, for {workload}" if several else "Why", sentence)
+        for workload, sentence in cause_sentences([part.cause for part in document.causes])
+    ]
