@@ -33,7 +33,7 @@ from blklab.backends import sim, uml
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.cli.output import console_out
 from blklab.execution.slots import ON_A_MODEL, PILOT_FAILED, piloted, reasons_for_runs
-from blklab.execution.switchback import ENDING, influence, lengthened
+from blklab.execution.switchback import FINAL_CHECK, influence, lengthened
 from blklab.linux.machine.description import describe_machine
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
@@ -234,7 +234,7 @@ def _switchback(
             now = min(most, rounds - begun)
             slots = _slots_of(session, spec, decision, first_round=first_round + begun, rounds=now)
             counted += [slot for slot in slots if slot.slot is not None and slot.slot.start_ns >= ramp_ns]
-        reason = influence(workload.name, counted, ENDING, spec.margin)
+        reason = influence(workload.name, counted, FINAL_CHECK, spec.margin)
         if reason is None:
             return decision, counted
         first_round += rounds

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import signal
+import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,11 +15,13 @@ import pytest
 from blklab.analysis.long_slots import LONG_ROUNDS, compare_long_slots
 from blklab.analysis.verdict import analyse
 from blklab.backends import Session
+from blklab.errors import InterruptedRunError
 from blklab.execution.blocks import Clock
 from blklab.execution.outlook import Outlook
 from blklab.execution.pipeline import compare
+from blklab.execution.rounds import Rounds
 from blklab.execution.slots import reasons_for_runs, settle_slots
-from blklab.execution.switchback import LONGEST_AFTER_CARRY_OVER_NS, SwitchbackRun
+from blklab.execution.switchback import LONGEST_AFTER_CARRY_OVER_NS
 from blklab.linux.machine.description import describe_machine
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import (
@@ -255,16 +259,7 @@ def _switched(
     session: SessionWithCarryOver, spec: ExperimentSpec, tmp_path: Path
 ) -> tuple[ExperimentRecord, Listener]:
     listener = Listener()
-    record = ExperimentRecord(
-        run_id="20260101-0000-test",
-        created_at="2026-01-01T00:00:00+00:00",
-        state="running",
-        blklab_version="0",
-        spec=spec,
-        target=session.target,
-        machine=describe_machine(),
-        samples=[],
-    )
+    record = _begun(spec, session)
     with Store.opened(str(tmp_path / "runs.sqlite")) as store:
         store.begin(record)
         _run(record, session, store, listener)
@@ -272,7 +267,7 @@ def _switched(
 
 
 def _run(record: ExperimentRecord, session: SessionWithCarryOver, store: Store, listener: Listener) -> None:
-    SwitchbackRun(record, cast("Session", session), store, listener, Clock(record.spec, 0)).run()
+    Rounds(record, cast("Session", session), store, listener, Clock(record.spec, 0)).run()
 
 
 def test_slots_that_show_in_the_next_are_doubled_and_then_given_up(
@@ -377,6 +372,102 @@ def test_a_resumed_answer_needs_no_more_long_slots(tmp_path: Path, jobs: Mapping
         store.add_samples(record.run_id, record.samples)
         _run(record, session, store, listener)
         assert len(store.load(record.run_id).samples) == len(record.samples)
+
+
+class KilledSession(SessionWithCarryOver):
+    """Is killed in the place of a run of that number."""
+
+    def __init__(self, killed_at: int) -> None:
+        super().__init__(0)
+        self.killed_at = killed_at
+        self.made: list[Cell] = []
+
+    def run(self, cell: Cell) -> RunSample:
+        if len(self.made) == self.killed_at:
+            raise InterruptedRunError(signal.SIGTERM, "killed")
+        self.made.append(cell)
+        return super().run(cell)
+
+
+def _begun(spec: ExperimentSpec, session: SessionWithCarryOver) -> ExperimentRecord:
+    return ExperimentRecord(
+        run_id="20260101-0000-test",
+        created_at="2026-01-01T00:00:00+00:00",
+        state="running",
+        blklab_version="0",
+        spec=spec,
+        target=session.target,
+        machine=describe_machine(),
+        samples=[],
+    )
+
+
+@pytest.mark.parametrize("killed_at", [5, 7])
+def test_a_block_beside_slots_is_made_whole_after_a_kill(
+    tmp_path: Path, jobs: Mapping[str, str], killed_at: int
+) -> None:
+    """Of two workloads with runs, the one that has all of its runs keeps them, the other has them again."""
+    other = tmp_path / "other.fio"
+    other.write_text(SYNCED)
+    decision = SlotDecision(slot_ns=500_000_000, settling_ns=100_000_000, reason="a test")
+    slots = {"reads": decision, "log": SlotDecision(reason="a test"), "other": SlotDecision(reason="a test")}
+    spec = _spec([jobs["reads"], jobs["log"], str(other)], "4blocks", margin=0.0001)
+    spec = spec.model_copy(update={"slots": slots})
+    killed, second = KilledSession(killed_at), KilledSession(-1)
+    record = _begun(spec, killed)
+    with Store.opened(str(tmp_path / "runs.sqlite")) as store:
+        store.begin(record)
+        with pytest.raises(InterruptedRunError):
+            _run(record, killed, store, Listener())
+        broken = store.load(record.run_id)
+        _run(broken, second, store, Listener())
+        whole = store.load(record.run_id)
+    interrupted = {killed.made[-1].workload.name}
+    again = [cell.key for cell in second.made if cell.key in [one.key for one in killed.made]]
+    assert {key.workload for key in again} == interrupted
+    assert {key.block for key in again} == {1}
+    runs = Counter((one.cell.workload, one.cell.block) for one in whole.samples if one.slot is None)
+    assert runs == {(name, block): 2 for name in ("log", "other") for block in range(4)}
+    assert set(_rounds(whole, "reads").values()) == {2}
+
+
+class ParallelSession(SessionWithCarryOver):
+    """Takes two loads at once, and counts them."""
+
+    parallel = 2
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.meeting = threading.Barrier(2, timeout=60)
+        self.met = 0
+
+    def run_stretch(self, stretch: Stretch) -> list[RunSample]:
+        if stretch.number == 0:
+            self.meeting.wait()
+            self.met += 1
+        return super().run_stretch(stretch)
+
+
+def test_stretches_of_several_workloads_run_at_once(tmp_path: Path, jobs: Mapping[str, str]) -> None:
+    other = tmp_path / "other.fio"
+    other.write_text(READS)
+    decision = SlotDecision(slot_ns=500_000_000, settling_ns=100_000_000, reason="a test")
+    spec = _spec([jobs["reads"], str(other)], "20blocks")
+    spec = spec.model_copy(update={"slots": {"reads": decision, "other": decision}})
+    session = ParallelSession()
+    record, _ = _switched(session, spec, tmp_path)
+    assert session.met == 2
+    assert set(_rounds(record, "reads").values()) == set(_rounds(record, "other").values()) == {2}
+
+
+def test_a_used_up_budget_gets_no_round_by_resuming(tmp_path: Path, jobs: Mapping[str, str]) -> None:
+    decision = SlotDecision(slot_ns=500_000_000, settling_ns=100_000_000, reason="a test")
+    spec = _spec([jobs["reads"]], "4blocks", margin=0.0001).model_copy(update={"slots": {"reads": decision}})
+    session = SessionWithCarryOver(0)
+    record, listener = _switched(session, spec, tmp_path)
+    with Store.opened(str(tmp_path / "runs.sqlite")) as store:
+        _run(record, session, store, listener)
+        assert store.load(record.run_id).samples == record.samples
 
 
 def _reason_for_two_jobs(spec: ExperimentSpec, jobs: Mapping[str, str], *schedulers: str) -> str | None:

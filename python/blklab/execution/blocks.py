@@ -1,26 +1,25 @@
-"""Runs the blocks of an experiment, skips the runs that are stored, and predicts the time left."""
+"""Blocks of runs: those that are stored already, the time that the rest takes, and parallel runs."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from blklab.backends import Session
 from blklab.errors import RunFailedError
-from blklab.execution.entitlement import with_promises
 from blklab.execution.outlook import Outlook
-from blklab.execution.racing import OpenQuestion, Standings, race_of
+from blklab.execution.racing import OpenQuestion
 from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
-from blklab.records.store import Store
 from blklab.spec.experiment import ExperimentSpec
-from blklab.spec.plan import Cell, Plan
+from blklab.spec.plan import Cell
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -106,70 +105,6 @@ class Clock:
         return None if expected is None or runs_left is None else expected * runs_left
 
 
-def run_blocks(
-    record: ExperimentRecord, session: Session, store: Store, observer: Observer, clock: Clock
-) -> None:
-    """Runs block after block until the plan ends, every question is settled or the budget is used up.
-
-    Args:
-        record: The experiment, with the runs of earlier attempts.
-        session: Where runs are made.
-        store: Gets every run as it ends.
-        observer: Receives progress.
-        clock: Started with the experiment.
-
-    Raises:
-        RunFailedError: if all runs of a block failed.
-        BlklabError: if the session cannot continue.
-    """
-    spec = record.spec
-    plan = Plan(spec)
-    race = race_of(record)
-    stored = {sample.cell.sequence: sample for sample in record.samples}
-    planned = None if spec.blocks is None else spec.blocks * plan.cells_per_block
-    done = 0
-    standings: Standings | None = None
-    for number, block in enumerate(plan.blocks()):
-        if spec.stops_when_settled:
-            last_round = plan.cells_per_block if standings is None else _size(standings)
-            blocks_left = clock.blocks_left(number, last_round)
-            standings = race.standings(blocks_left)
-            if standings.over or blocks_left == 0:
-                return
-            block = [c for c in block if c.scheduler.label in standings.running[c.workload.name]]  # noqa: PLW2901
-        kept = _kept(block, stored)
-        done += len(kept)
-        missing = [cell for cell in block if cell.key.sequence not in kept]
-        if missing and not clock.block_fits(len(missing)):
-            return
-        failures: list[RunSample] = []
-        with _runs(session, missing) as runs:
-            for position, (cell, outcome) in enumerate(runs):
-                current = f"{cell.workload.name} under {cell.scheduler.label}"
-                if standings is None:
-                    left = None if planned is None else planned - done
-                else:
-                    blocks_left = clock.blocks_left(number + 1, len(block))
-                    left = None if blocks_left is None else len(missing) - position + blocks_left * len(block)
-                still_open = [] if standings is None else standings.open
-                left_ns = clock.remaining_ns(left)
-                observer.progressed(Progress(done, planned, number, left_ns, current, still_open))
-                waited_ns = time.monotonic_ns()
-                sample = with_promises(outcome(), cell, spec.cgroups)
-                store.add_sample(record.run_id, sample)
-                observer.measured(sample)
-                # With parallel runs the wait for one is shorter than the run itself.
-                clock.add(time.monotonic_ns() - waited_ns)
-                kept[cell.key.sequence] = sample
-                done += 1
-                if sample.status == "failed":
-                    failures.append(sample)
-        for sample in kept.values():
-            race.add(sample)
-        if failures and len(failures) == len(block):
-            raise all_failed(f"run of block {number}", failures, record.run_id)
-
-
 def all_failed(what: str, failures: Sequence[RunSample], run_id: str) -> RunFailedError:
     """The error that ends an experiment in which nothing works; names the first failure."""
     return RunFailedError(
@@ -177,33 +112,31 @@ def all_failed(what: str, failures: Sequence[RunSample], run_id: str) -> RunFail
     )
 
 
-@contextmanager
-def _runs(
-    session: Session, cells: Sequence[Cell]
-) -> Iterator[Iterator[tuple[Cell, Callable[[], RunSample]]]]:
-    """The runs of a block in the plan's order, each with a call that waits for its sample.
+def in_order(
+    session: Session, calls: Sequence[Callable[[], T]]
+) -> AbstractContextManager[Iterator[Callable[[], T]]]:
+    """Calls of a session, each with a call that waits for its outcome, in their order.
 
-    They run in parallel if the session allows it; the samples do not depend on the degree of parallelism.
+    They run in parallel if the session allows it; the outcomes do not depend on the degree of parallelism.
     """
-    if session.parallel == 1 or len(cells) < 2:
-        yield ((cell, partial(session.run, cell)) for cell in cells)
-        return
-    with ThreadPoolExecutor(min(session.parallel, len(cells))) as executor:
+    if session.parallel == 1 or len(calls) < 2:
+        return nullcontext(iter(calls))
+    return _parallel(session, calls)
+
+
+@contextmanager
+def _parallel(session: Session, calls: Sequence[Callable[[], T]]) -> Iterator[Iterator[Callable[[], T]]]:
+    with ThreadPoolExecutor(min(session.parallel, len(calls))) as executor:
         try:
-            futures = [executor.submit(session.run, cell) for cell in cells]
-            yield ((cell, future.result) for cell, future in zip(cells, futures, strict=True))
+            futures = [executor.submit(call) for call in calls]
+            yield (future.result for future in futures)
         except BaseException:
             session.stop()
             executor.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _size(standings: Standings) -> int:
-    """Number of runs of the next block."""
-    return sum(len(labels) for labels in standings.running.values())
-
-
-def _kept(block: Sequence[Cell], stored: Mapping[int, RunSample]) -> dict[int, RunSample]:
+def whole_groups(block: Sequence[Cell], stored: Mapping[int, RunSample]) -> dict[int, RunSample]:
     """Stored runs of a block that are valid as they are, by their place in the sequence.
 
     A group (block and workload) that was interrupted or has a failed run starts again from its first run,

@@ -18,10 +18,10 @@ from blklab.errors import (
     UsageError,
     did_you_mean,
 )
-from blklab.execution.blocks import Clock, Observer, Progress, run_blocks
+from blklab.execution.blocks import Clock, Observer, Progress
 from blklab.execution.outlook import outlook_of
+from blklab.execution.rounds import Rounds
 from blklab.execution.slots import first_round, reasons_for_runs, settle_slots
-from blklab.execution.switchback import SwitchbackRun
 from blklab.linux.machine.description import describe_machine
 from blklab.linux.processes.signals import interrupted
 from blklab.modules.loading import build_copies, with_placebos
@@ -115,10 +115,7 @@ def compare(
                 record = record.model_copy(update={"spec": settled})
                 store.set_spec(run_id, settled)
             clock = Clock(settled, start_ns)
-            if settled.switched:
-                SwitchbackRun(record, session, store, observer, clock).run()
-            else:
-                run_blocks(record, session, store, observer, clock)
+            Rounds(record, session, store, observer, clock).run()
             state = "complete"
         except BaseException as error:
             # A signal may arrive as another exception: compiled code wraps those of the Python that it calls.

@@ -7,11 +7,12 @@ analysed again at any time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from blklab.records.machine_events import MachineEvents
+from blklab.records.sharing import share_bins, share_engine, share_names, share_settings
 from blklab.spec.plan import CellKey
 
 Direction = Literal["read", "write", "trim", "sync"]
@@ -22,7 +23,13 @@ HOST = "host"
 
 
 class _Record(BaseModel):
+    """A part of a sample. An experiment may have tens of thousands, so equal parts share their memory."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ARG002 - pydantic's
+        """Shares the names of the given fields, which take more memory than their values."""
+        object.__setattr__(self, "__pydantic_fields_set__", share_names(self.__pydantic_fields_set__))
 
 
 class LatencyHistogram(_Record):
@@ -37,13 +44,13 @@ class LatencyHistogram(_Record):
     sum_ns: float = 0
     min_ns: int = 0
     max_ns: int = 0
-    bins: dict[int, int] = {}
+    bins: Annotated[dict[int, int], AfterValidator(share_bins)] = {}
 
     @staticmethod
     def merged(histograms: Iterable[LatencyHistogram]) -> LatencyHistogram:
         """Adds histograms bin by bin."""
         present = [histogram for histogram in histograms if histogram.count]
-        bins: dict[int, int] = {}
+        bins: Annotated[dict[int, int], AfterValidator(share_bins)] = {}
         for histogram in present:
             for value_ns, count in histogram.bins.items():
                 bins[value_ns] = bins.get(value_ns, 0) + count
@@ -200,9 +207,9 @@ class RunSample(_Record):
     elapsed_ns: int
     """Real time the run took, set-up included."""
     jobs: list[JobSample]
-    settings: dict[str, str] = {}
+    settings: Annotated[dict[str, str], AfterValidator(share_settings)] = {}
     """Settings in force, as read back: ``vda/scheduler``, ``vda/iosched/fifo_batch`` …"""
-    engine: dict[str, Any] = {}
+    engine: Annotated[dict[str, Any], AfterValidator(share_engine)] = {}
     """Name, version and counters of the load generator or simulator."""
     warnings: list[str] = []
     events: MachineEvents | None = None

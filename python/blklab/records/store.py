@@ -48,6 +48,8 @@ _CREATION_LOCK = 0x626C6B6C6162
 _PATIENCE_MS = 10_000
 """For another program that has locked an SQLite file."""
 _LOOK_AGAIN_S = 0.01
+_AT_ONCE = 500
+"""Samples whose texts are in memory together."""
 _RUN_ID_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 
 
@@ -312,9 +314,11 @@ class Store:
         """
         with self._reporting(), Session(self._engine) as session:
             experiment = self._find(session, run_id)
-            payloads = session.scalars(
+            wanted = (
                 select(_Sample.payload).where(_Sample.run_id == experiment.run_id).order_by(_Sample.sequence)
-            ).all()
+            )
+            # Some at a time: the texts of a long experiment would take as much memory as its samples.
+            payloads = session.scalars(wanted.execution_options(yield_per=_AT_ONCE))
             with self._reading(experiment.run_id):
                 return ExperimentRecord(
                     run_id=experiment.run_id,

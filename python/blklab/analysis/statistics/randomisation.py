@@ -18,8 +18,14 @@ from numpy.typing import NDArray
 MAX_EXACT_BLOCKS = 15
 """Up to here all subsets are enumerated (32,768); beyond, a fixed random sample of them is used."""
 SAMPLED_SUBSETS = 50_000
+_BITS_AT_ONCE = 1 << 17
+"""Bits of subsets that are unpacked together: as numbers they fill a processor's cache, all subsets of a long
+experiment would fill the memory."""
+_FEW = 1_000
+"""Up to so many blocks, subsets for several numbers of blocks are kept: 6 MB each at most."""
 
 Floats = NDArray[np.float64]
+Bits = NDArray[np.uint8]
 
 
 class SubsetSums:
@@ -35,8 +41,8 @@ class SubsetSums:
             # Without the empty subset, which has no mean; it is counted apart.
             self._sums, self._sizes = sums[1:], _all_sizes(len(values))
         else:
-            subsets, self._sizes = _sampled_subsets(len(values))
-            self._sums = subsets @ values
+            packed, self._sizes = _sampled_subsets(len(values))
+            self._sums = _sums_of_packed(packed, values)
         self._means = self._sums / self._sizes
         self._patterns = len(self._sums) + 1
 
@@ -77,14 +83,42 @@ def _all_sizes(n: int) -> Floats:
     return sizes[1:]
 
 
-@functools.lru_cache(maxsize=8)
-def _sampled_subsets(n: int) -> tuple[Floats, Floats]:
-    """Random subsets, one a row, and their sizes.
+def _sampled_subsets(n: int) -> tuple[Bits, Floats]:
+    """Random subsets, one a row of packed bits, and their sizes.
 
     Fixed, because the analysis of stored samples must give the same result every time.
     """
+    return _subsets_of_few(n) if n <= _FEW else _subsets_of_many(n)
+
+
+def _drawn_subsets(n: int) -> tuple[Bits, Floats]:
     generator = np.random.default_rng(20_210_927)
-    subsets = generator.integers(0, 2, size=(SAMPLED_SUBSETS, n), dtype=np.int8).astype(float)
-    sizes = subsets.sum(axis=1)
+    packed = np.empty((SAMPLED_SUBSETS, -(-n // 8)), dtype=np.uint8)
+    sizes = np.empty(SAMPLED_SUBSETS)
+    step = _subsets_at_once(n)
+    for first in range(0, SAMPLED_SUBSETS, step):
+        rows = slice(first, min(first + step, SAMPLED_SUBSETS))
+        subsets = generator.integers(0, 2, size=(rows.stop - first, n), dtype=np.int8)
+        sizes[rows] = subsets.sum(axis=1)
+        packed[rows] = np.packbits(subsets.view(np.uint8), axis=1)
     some = sizes > 0
-    return subsets[some], sizes[some]
+    return (packed, sizes) if some.all() else (packed[some], sizes[some])
+
+
+_subsets_of_few = functools.lru_cache(maxsize=8)(_drawn_subsets)
+_subsets_of_many = functools.lru_cache(maxsize=1)(_drawn_subsets)
+
+
+def _sums_of_packed(packed: Bits, values: Floats) -> Floats:
+    """The sum of the values over each subset."""
+    step = _subsets_at_once(len(values))
+    sums = [
+        np.unpackbits(packed[first : first + step], axis=1, count=len(values)).astype(float) @ values
+        for first in range(0, len(packed), step)
+    ]
+    return np.concatenate(sums)
+
+
+def _subsets_at_once(n: int) -> int:
+    """Rows of n bits to unpack together; a multiple of 16 adds each up as one large matrix would."""
+    return max(16, _BITS_AT_ONCE // n // 16 * 16)
