@@ -150,7 +150,13 @@ def command(
         _watch(wish)
     shows = json_file != "-"
     compared = compare_and_show(
-        _specs(wish.words), store_url=store_url, verbose=verbose, quiet=quiet, shows=shows
+        _specs(wish.words),
+        store_url=store_url,
+        verbose=verbose,
+        quiet=quiet,
+        shows=shows,
+        # The plan of a replay is known only now.
+        tells_plan=wish.watching is not None,
     )
     found = compared.documents[0]
     if _is_to_apply(found, applies, asks=asks):

@@ -174,6 +174,7 @@ def compare_and_show(
     verbose: bool = False,
     quiet: bool = False,
     shows: bool = True,
+    tells_plan: bool = True,
 ) -> Compared:
     """Runs comparisons, prints their reports, and writes what was asked for.
 
@@ -191,6 +192,7 @@ def compare_and_show(
         verbose: Whether to print all figures.
         quiet: Whether to show no progress.
         shows: Whether to print reports for people.
+        tells_plan: Whether to print the plan; not where it was agreed on.
 
     Raises:
         BlklabError: if a comparison cannot begin or go on; what it has measured is stored.
@@ -206,7 +208,7 @@ def compare_and_show(
         against = None if baseline is None else store.load(baseline)
         for spec in specs:
             try:
-                with ProgressDisplay(quiet=quiet) as display:
+                with ProgressDisplay(quiet=quiet, tells_plan=tells_plan) as display:
                     record = compare(spec, store, display, resumed=resumed, workers=workers)
             except (BlklabError, InterruptedRunError) as error:
                 say_what_is_kept(store, display.run_id, error)
