@@ -93,5 +93,19 @@ def test_a_judgement_names_both_kernels(bare_machine: None, capsys: pytest.Captu
 
 def test_checks_run_for_a_disk_that_can_be_tested(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("require_root", "find_fio"):
-        monkeypatch.setattr(prerequisites, name, lambda *_: None)
+        monkeypatch.setattr(prerequisites, name, lambda *_, **__: None)
     require_all([_spec(str(tmp_path))])
+
+
+def test_sudo_gets_the_path_that_it_would_not_find(
+    bare_machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "my tools" / "blklab"
+    program.parent.mkdir()
+    program.touch()
+    monkeypatch.setattr("sys.argv", [str(program)])
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    hint = missing_for([_spec(str(tmp_path))])[0].hint
+    assert hint == f"run with sudo '{program}', or try a modelled disk, such as sim:ssd-sata"
+    monkeypatch.setattr("shutil.which", lambda *_, **__: "/usr/bin/blklab")
+    assert (missing_for([_spec(str(tmp_path))])[0].hint or "").startswith("run with sudo, or try")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from blklab.cli.output import print_note
 from blklab.cli.progress_line import ProgressLine
 from blklab.execution.blocks import Progress as RunProgress
 from blklab.execution.outlook import Outlook, Shortage
@@ -54,7 +53,7 @@ class ProgressDisplay(ProgressLine):
             self._console.print(f"run {record.run_id}: {record.target.summary}", soft_wrap=True)
             # Notes are in the report, once.
             for warning in split(record.warnings)[0]:
-                print_note(warning)
+                self.note(warning)
 
     def planned(self, outlook: Outlook) -> None:
         """Prints what will be done, and for how long at most."""
@@ -62,7 +61,7 @@ class ProgressDisplay(ProgressLine):
             return
         self._console.print(plan_text(outlook), soft_wrap=True)
         if outlook.shortage is not None:
-            print_note(shortage_text(outlook.shortage, outlook.schedulers))
+            self.note(shortage_text(outlook.shortage, outlook.schedulers))
 
     def progressed(self, progress: RunProgress) -> None:
         """Shows a run or a stretch of slots that begins."""
@@ -98,7 +97,7 @@ class ProgressDisplay(ProgressLine):
         failure = (sample.cell.workload, sample.cell.seed, sample.error)
         if failure != self._last_failure or not self._in_stretch:
             self._last_failure = failure
-            print_note(f"{sample.cell.workload} under {sample.cell.scheduler} failed: {sample.error}")
+            self.note(f"{sample.cell.workload} under {sample.cell.scheduler} failed: {sample.error}")
 
 
 def plan_text(outlook: Outlook) -> str:

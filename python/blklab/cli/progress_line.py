@@ -9,7 +9,7 @@ from typing import TypeVar
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
-from blklab.cli.output import console_err
+from blklab.cli.output import console_err, print_note
 from blklab.quantities.visible import visible
 
 LOG_INTERVAL_NS = 10_000_000_000
@@ -66,6 +66,10 @@ class ProgressLine:
         self._bar.update(self._task, completed=done)
         # Updating the total to None would keep the old one.
         self._bar.tasks[0].total = total
+
+    def note(self, message: str) -> None:
+        """Prints a note above the line; printed past it, it would leave a copy of the line behind."""
+        print_note(message, self._console)
 
     def log(self, line: str) -> None:
         """Writes a line to a log at once."""

@@ -96,7 +96,7 @@ def _guest_checks(spec: ExperimentSpec) -> Iterator[Callable[[], object]]:
 
 
 def _host_checks(spec: ExperimentSpec) -> Iterator[Callable[[], object]]:
-    yield partial(require_root, "testing a disk")
+    yield partial(require_root, "testing a disk", instead="try a modelled disk, such as sim:ssd-sata")
     yield find_fio
     modules = [one for one in spec.schedulers if one.kernel is not None and one.kernel != COPY]
     yield partial(find_arms, modules)
