@@ -202,7 +202,7 @@ class Race:
 def _leader(
     verdict: MetricVerdict, pairs: Sequence[Comparison], labels: Sequence[str]
 ) -> tuple[str | None, float | None]:
-    """The first of the candidates and its lead over the next; nothing until all are compared with it."""
+    """The first of the candidates and its lead over the next; None for both until all are compared."""
     leader = verdict.candidates[0]
     rivals = [pair for pair in pairs if leader in (pair.first, pair.second)]
     if len(rivals) < len(labels) - 1:
