@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import time
+
 import pytest
 
 from blklab.cli import progress_line
-from blklab.cli.progress import ProgressDisplay, _time_left, open_questions, plan_text, shortage_text
+from blklab.cli.progress import ProgressDisplay, _time_left, plan_text, shortage_text, standing
 from blklab.execution.blocks import Progress
 from blklab.execution.outlook import Outlook, Shortage
 from blklab.execution.racing import OpenQuestion
 from blklab.quantities.sample_units import SampleUnit
 from blklab.records.samples import RunSample
+from blklab.report.terminal import Terminal
 from blklab.spec.plan import CellKey
 
 ROUNDS = SampleUnit(250_000_000)
@@ -34,7 +38,8 @@ def test_a_line_in_a_log_for_each_stretch(
             display.progressed(_stretch(number))
         display.progressed(Progress(64, None, 0, None, "log under none"))
     lines = capsys.readouterr().err.splitlines()
-    assert lines == ["round 1, slot 1", "round 9, slot 33", "block 1, run 65"]
+    turns = "reads, none, bfq in turns"
+    assert lines == [f"repetition 1: {turns}", f"repetition 9: {turns}", "repetition 1: log under none"]
 
 
 def test_slots_that_fail_together_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,23 +62,66 @@ def test_every_run_that_fails_is_told(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err.count("failed: no space") == 2
 
 
-def test_open_questions_of_slots_are_told_in_rounds_and_time() -> None:
-    questions = [
-        OpenQuestion("reads", ["none", "kyber"], 300, ROUNDS),
-        OpenQuestion("writes", ["none", "bfq"], 3),
-        OpenQuestion("mixed", ["a", "b"], 10**6, ROUNDS),
-    ]
-    assert open_questions(questions) == (
-        "reads (none, kyber; about 300 more rounds (3 min of load)), "
-        "writes (none, bfq; about 3 more blocks), mixed (a, b)"
+def _open(workload: str, leader: str | None, lead: float | None = None) -> OpenQuestion:
+    return OpenQuestion(workload, ["none", "kyber"], 3, ROUNDS, leader, lead)
+
+
+def test_the_state_so_far_is_told_in_a_few_words() -> None:
+    assert standing([]) == ""
+    assert standing([_open("reads", None)]) == ""
+    assert standing([_open("reads", "kyber", 0.0712)]) == "kyber ahead by 7 %"
+    assert standing([_open("reads", "none", 0.001)]) == "`none` hardly ahead"
+    assert (
+        standing([_open("reads", "kyber", 0.1), _open("log", "kyber", 0.2)]) == "kyber ahead in 2 open loads"
     )
+    assert standing([_open("reads", "kyber", 0.1), _open("log", "none", 0.2)]) == "2 open loads"
 
 
 def test_a_budget_that_is_used_up_is_said_in_words() -> None:
     used_up = _time_left(Progress(0, None, 0, 0, "reads under none"))
-    assert used_up == ", the budget is used up: this block is the last"
+    assert used_up == "the budget is used up: this repetition is the last"
     assert _time_left(Progress(0, None, 0, None, "reads under none")) == ""
-    assert _time_left(Progress(0, None, 0, 5_000_000_000, "reads under none")) == ", 5.00 s left"
+    assert _time_left(Progress(0, None, 0, 5_000_000_000, "reads under none")) == "5 s left"
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal of 80 columns."""
+    console = Terminal(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    monkeypatch.setattr(progress_line, "console_err", lambda: console)
+    return console
+
+
+def _shown(display: ProgressDisplay, console: Terminal) -> str:
+    with console.capture() as captured:
+        console.print(display._bar.get_renderable())
+    return captured.get().rstrip("\n")
+
+
+def test_what_counts_is_never_cut_at_80_columns(terminal: Terminal) -> None:
+    """Percent, time and state stand before the name of the run, however long that is."""
+    display = ProgressDisplay(quiet=False)
+    current = "reader-beside-writers under mq-deadline:async_depth=64:fifo_batch=64, in turns"
+    questions = [_open(name, "mq-deadline") for name in ("reads", "writes", "log")]
+    display.progressed(Progress(30, None, 3, 180_000_000_000, current, questions))
+    (line,) = _shown(display, terminal).splitlines()
+    assert len(line) <= 80
+    assert "0 % · at most 3 min left · mq-deadline ahead in 3 open loads" in line
+    assert line.rstrip().endswith("…")
+
+
+def test_the_part_that_is_done_is_of_the_plan_or_of_the_longest_time(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    display = ProgressDisplay(quiet=False)
+    display.progressed(Progress(6, 8, 1, None, "reads under none"))
+    assert "75 % · reads under none" in _shown(display, terminal)
+    task = display._bar.tasks[0]
+    assert (task.completed, task.total) == (750, 1000)
+    now_ns = time.monotonic_ns()
+    monkeypatch.setattr("blklab.cli.progress.time.monotonic_ns", lambda: now_ns + 60_000_000_000)
+    display.progressed(Progress(6, None, 1, 180_000_000_000, "reads under none"))
+    assert "25 % · 3 min left" in _shown(display, terminal)
 
 
 MINUTE_NS = 60_000_000_000

@@ -160,6 +160,8 @@ def trial_of(documented: DocumentedCommand, folder: Path) -> Trial:
             pytest.skip(reason)
     if name in ("compare", "run", "tune", "iocost", "calibrate disk"):
         return _short_experiment(name, words)
+    if name == "advise":
+        return _advice(words)
     if name == "playground" and not PLAYGROUND.is_file():
         pytest.skip("the playground's program is not built")
     if name == "analyse" and "--factor" not in words:
@@ -170,6 +172,16 @@ def trial_of(documented: DocumentedCommand, folder: Path) -> Trial:
     if name == "convert" and any(word.endswith(".parquet") for word in words):
         pytest.importorskip("pyarrow")
     return Trial(tuple(one for one in words if one != "--open"), _CODES.get(name, (ExitCode.OK,)))
+
+
+def _advice(words: list[str]) -> Trial:
+    if "--for" not in words:
+        pytest.skip("asks on a terminal")
+    if not any(word.startswith("sim:") for word in words):
+        if os.geteuid() != 0:
+            pytest.skip("a disk of this machine needs root")
+        words = [*words, *([] if "--dry-run" in words else ["--dry-run"])]
+    return Trial(tuple(words))
 
 
 def _own_path(word: str, folder: Path) -> str:

@@ -48,7 +48,7 @@ def test_a_patch_has_words_of_its_own() -> None:
 def test_the_next_step_for_a_patch_is_to_judge_it() -> None:
     record = _kernels(1.0, 0.001)
     (step,) = next_steps(compare_document(record, analyse(record)))
-    assert step.command == "blklab judge --kernel stock,mine --disk hdd-7200 --scheduler mq-deadline"
+    assert step.command == "blklab kernel judge --kernel stock,mine --disk hdd-7200 --scheduler mq-deadline"
 
 
 @pytest.mark.parametrize("label", ["none", "none@mine", "none:nr_requests=64"])

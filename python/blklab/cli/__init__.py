@@ -21,6 +21,7 @@ from blklab.linux.processes.signals import signals_as_exceptions
 
 _GROUPS = {
     "Ask": {
+        "advise": "Ask what runs here, compare the schedulers for it, and set the best.",
         "compare": "Find out which scheduler is best, and how sure that is.",
         "run": "Run one workload under one scheduler, once, and show what it did.",
         "tune": "Find settings that beat the default, on a model, and confirm them.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,8 +30,6 @@ FLEET = "fleet"
 _RUN_ID = re.compile(r"latest|\d[\da-z-]*|(?=.*\d)[\da-z]{4}")
 """A run's name, or its beginning or end as the store accepts it. No scheduler's name begins with a digit, and
 none has four characters with a digit among them."""
-
-RunResolver = Callable[[str, "str | None", bool], "tuple[SchedulerChoice, str]"]
 
 
 def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[SchedulerChoice, str]:
@@ -237,15 +235,32 @@ def command(
             raise UsageError(
                 "which disk?", hint=f"blklab apply {what} --device /dev/sda (or a directory on it)"
             )
-    _apply(
+    done = _apply(
         choice,
         device,
         evidence if for_model else None,
         units=units,
         permanent=not now_only,
         dry_run=dry_run,
-        json_file=json_file,
     )
+    _report(done, json_file)
+
+
+def apply_run(run_id: str, store_url: str | None, *, prints: bool) -> None:
+    """Sets the scheduler that a stored run recommends, now and at every boot.
+
+    Args:
+        run_id: Name of the run.
+        store_url: The store of runs; None for the usual one.
+        prints: Whether to say what was done.
+
+    Raises:
+        BlklabError: if the run recommends none, or it cannot be set; then nothing has changed.
+    """
+    choice, tested = resolve_run(run_id, store_url, force=False)
+    done = _apply(choice, tested, None, units={}, permanent=True, dry_run=False)
+    if prints:
+        _report(done, None)
 
 
 def _evidence_of_run(run_id: str, store_url: str | None) -> str:
@@ -293,9 +308,11 @@ def _apply(
     units: Mapping[str, str],
     permanent: bool,
     dry_run: bool,
-    json_file: str | None,
-) -> None:
-    """Applies a choice; `for_model` is the evidence for a rule for the disks' models, None for the disks."""
+) -> dict[str, Any]:
+    """Applies a choice, and tells what was done.
+
+    `for_model` is the evidence for a rule for the disks' models, None for a rule for the disks.
+    """
     from blklab.linux.apply import application  # noqa: PLC0415 - needs Linux
     from blklab.linux.apply.overriders import overriders  # noqa: PLC0415
     from blklab.linux.apply.udev import require_udev  # noqa: PLC0415
@@ -325,7 +342,7 @@ def _apply(
     remarks += of_machine
     document = _apply_document(plans, choice, remarks, dry_run=dry_run)
     document["left_to_units"] = list(dict.fromkeys(one.command for one in left if one.command is not None))
-    _report(document, json_file)
+    return document
 
 
 def _plans_for_models(

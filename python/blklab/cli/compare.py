@@ -6,13 +6,15 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from blklab.analysis.between_runs import RunsComparison, compare_runs
 from blklab.analysis.verdict import Analysis, analyse
-from blklab.backends import Workers
+from blklab.backends import THIS_MACHINE, Workers
 from blklab.cli.commands import described_command
 from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.monitoring_files import write_monitoring
@@ -31,6 +33,7 @@ from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpecError,
 from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
 from blklab.execution.observation import with_observed_runs
 from blklab.execution.pipeline import check_workers, compare, planned_commands
+from blklab.execution.prerequisites import require_all
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
@@ -139,19 +142,85 @@ def command(
         for spec in specs:
             _print_plan(spec)
         return ExitCode.OK
+    return compare_and_show(
+        specs,
+        resumed=resumed,
+        baseline=baseline,
+        workers=workers,
+        json_file=json_file,
+        openmetrics_file=openmetrics_file,
+        junit_file=junit_file,
+        html_file=html_file,
+        model_answer=model_answer,
+        store_url=store_url,
+        verbose=verbose,
+        quiet=quiet,
+        explains=not no_why,
+    ).code
+
+
+class Compared(NamedTuple):
+    """The results of comparisons, which have been printed and written as was asked for."""
+
+    code: int
+    documents: Sequence[CompareDocument]
+    """One for each target."""
+
+
+def compare_and_show(
+    specs: Sequence[ExperimentSpec],
+    *,
+    resumed: ExperimentRecord | None = None,
+    baseline: str | None = None,
+    workers: Workers = THIS_MACHINE,
+    json_file: str | None = None,
+    openmetrics_file: str | None = None,
+    junit_file: str | None = None,
+    html_file: str | None = None,
+    model_answer: bool | None = None,
+    store_url: str | None = None,
+    verbose: bool = False,
+    quiet: bool = False,
+    explains: bool = True,
+    shows: bool = True,
+    tells_plan: bool = True,
+) -> Compared:
+    """Runs comparisons, prints their reports, and writes what was asked for.
+
+    Args:
+        specs: One for each target.
+        resumed: A stored run to be continued.
+        baseline: A stored run to compare the result with.
+        workers: Run the simulations and guests of models.
+        json_file: For the documents; ``-`` for standard output, as for the others.
+        openmetrics_file: For OpenMetrics.
+        junit_file: For JUnit.
+        html_file: For the page; None for the usual place.
+        model_answer: Whether to show the nearest modelled disk's answer; None: if the disk's is not known.
+        store_url: The store of runs; None for the usual one.
+        verbose: Whether to print all figures.
+        quiet: Whether to show no progress.
+        explains: Whether to look for what made the differences, on models.
+        shows: Whether to print reports for people.
+        tells_plan: Whether to print the plan; not where it was agreed on.
+
+    Raises:
+        BlklabError: if a comparison cannot begin or go on; what it has measured is stored.
+    """
     if baseline is not None and len(specs) > 1:
         raise UsageError("--against takes one target", hint="compare several with `blklab runs compare`")
+    require_all(specs)
     machine_files = (json_file, openmetrics_file, junit_file)
     require_writable(html_file, *machine_files)
     documents: list[CompareDocument] = []
-    code = ExitCode.OK
+    code: int = ExitCode.OK
     with Store.opened(store_url) as store:
         against = None if baseline is None else store.load(baseline)
         for spec in specs:
             try:
-                with ProgressDisplay(quiet=quiet) as display:
+                with ProgressDisplay(quiet=quiet, tells_plan=tells_plan) as display:
                     record = compare(spec, store, display, resumed=resumed, workers=workers)
-                    record, analysis = _explained(record, store, display, explains=not no_why)
+                    record, analysis = _explained(record, store, display, explains=explains)
             except (BlklabError, InterruptedRunError) as error:
                 say_what_is_kept(store, display.run_id, error)
                 raise
@@ -170,14 +239,14 @@ def command(
                 html_file,
                 several=len(specs) > 1,
                 writes_html=html_file is not None or json_file is None,
-                prints="-" not in machine_files,
+                prints=shows and "-" not in machine_files,
                 ask_model=model_answer,
                 verbose=verbose,
                 announce=(lambda _: None) if quiet else print_note,
             )
             if change is not None:
-                code = _report_change(change, prints="-" not in machine_files)
-    return code
+                code = _report_change(change, prints=shows and "-" not in machine_files)
+    return Compared(code, documents)
 
 
 def _explained(

@@ -30,6 +30,7 @@ from blklab.execution.judgement.junit import judgement_suite
 from blklab.execution.judgement.loads import LOADS, RUNTIME_NS
 from blklab.execution.judgement.page import page_of
 from blklab.execution.judgement.questions import SCHEDULERS, Scope
+from blklab.execution.prerequisites import require_kernels
 from blklab.guests.kernels.names import DEFAULT_NAME
 from blklab.report.monitoring.junit import junit_xml
 
@@ -162,6 +163,7 @@ def _kernels(kernels: str, patches: tuple[str, ...], source: str | None, *, quie
         )
     if others:
         return base, others[0]
+    require_kernels([base])
     with BuildDisplay(quiet=quiet) as display:
         if source is not None:
             return base, build_source(base, source, display)

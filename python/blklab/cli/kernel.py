@@ -162,6 +162,14 @@ def build_command(
     for lack in kernel.lacks:
         _say(f"  {lack}")
     _say(f"  {kernel.linux}")
+    _say(f"next: {_next_step(kernel.name)}")
+
+
+def _next_step(name: str) -> str:
+    """The command that uses a kernel that was built."""
+    if name == DEFAULT_NAME:
+        return "blklab compare uml:ssd-sata -w many-readers"
+    return f"blklab kernel judge --kernel {DEFAULT_NAME},{name}"
 
 
 @command.command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -177,19 +177,39 @@ def experiment_options(
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def collected(**arguments: Any) -> Any:
-            given: dict[str, Any] = {}
-            for option in options:
-                written = option.form.gather(arguments.pop(_parameter(option)), option.flag)
-                if written is not None:
-                    place = given.setdefault(option.table, {}) if option.table else given
-                    place[option.name] = written
-            return function(given=SpecValues(**given), **arguments)
+            return function(given=_gathered(options, arguments), **arguments)
 
         for option in reversed(options):
             collected = experiment_parameter(option, required=option.key in required)(collected)
         return collected
 
     return decorate
+
+
+def _gathered(options: Sequence[Option], arguments: dict[str, Any]) -> SpecValues:
+    """The values of an experiment, taken out of a command's arguments."""
+    given: dict[str, Any] = {}
+    for option in options:
+        written = option.form.gather(arguments.pop(_parameter(option)), option.flag)
+        if written is not None:
+            place = given.setdefault(option.table, {}) if option.table else given
+            place[option.name] = written
+    return SpecValues(**given)
+
+
+def values_of(name: str, command: click.Command, words: Sequence[str]) -> SpecValues:
+    """The values that a command would get from these words.
+
+    Args:
+        name: The command's, as `Option.commands` has it.
+        command: It.
+        words: Its flags and arguments, without its name.
+
+    Raises:
+        click.UsageError: for words that it does not take.
+    """
+    context = command.make_context(name, list(words))
+    return _gathered([option for option in OPTIONS if name in option.commands], dict(context.params))
 
 
 def experiment_parameter(option: Option, *, required: bool = False) -> Callable[[Decorated], Decorated]:

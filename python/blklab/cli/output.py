@@ -60,9 +60,9 @@ def print_error(message: str, hint: str | None) -> None:
         console.print(styled(("hint: ", "bold"), hint), soft_wrap=True)
 
 
-def print_note(message: str) -> None:
-    """Prints a note on standard error."""
-    console_err().print(styled(("note: ", "bold"), message), soft_wrap=True)
+def print_note(message: str, console: Terminal | None = None) -> None:
+    """Prints a note on standard error, or above the progress that a console shows."""
+    (console or console_err()).print(styled(("note: ", "bold"), message), soft_wrap=True)
 
 
 def print_document(text: str) -> None:

@@ -29,6 +29,7 @@ def command(*, output: str, opens: bool) -> None:
     require_writable(output)
     write_text(output, render_playground())
     if output != "-":
-        console_out().print(f"page: {shlex.quote(output)}", soft_wrap=True)
+        opening = "" if opens else " (open it in a browser)"
+        console_out().print(f"page: {shlex.quote(output)}{opening}", soft_wrap=True)
         if opens:
             open_page(output)

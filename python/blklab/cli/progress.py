@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
-from blklab.cli.output import print_note
 from blklab.cli.progress_line import ProgressLine
 from blklab.execution.blocks import Progress as RunProgress
 from blklab.execution.outlook import Outlook, Shortage
 from blklab.execution.racing import OpenQuestion
-from blklab.quantities.formatting import TIMES, count_of
+from blklab.quantities.formatting import TIMES, count_of, scheduler_text
 from blklab.quantities.notes import split
 from blklab.quantities.sample_units import BLOCKS, rough_budget, rough_duration
-from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import SLOW_SWITCH, RunSample
 
-MOST_BLOCKS_TOLD = 99
-"""Larger estimates are too uncertain to print."""
+_STEPS = 1000
+"""Of the bar."""
+_NOTICEABLE_LEAD = 0.005
 
 
 class ProgressDisplay(ProgressLine):
     """Shows the pipeline's progress on standard error."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, tells_plan: bool = True) -> None:
+        """Begins to show.
+
+        Args:
+            quiet: Whether to show only what fails.
+            tells_plan: Whether to print the plan before the first run, unless another has printed it.
+        """
         super().__init__(quiet=quiet)
         self._failed = 0
+        self._begun_ns = time.monotonic_ns()
+        self._plans = tells_plan
         self._in_stretch = False
         """Whether a stretch of slots is under way."""
         self._last_failure: tuple[str, int, str | None] | None = None
@@ -40,34 +48,45 @@ class ProgressDisplay(ProgressLine):
     def begun(self, record: ExperimentRecord) -> None:
         """Prints the experiment's name, which `--resume` takes."""
         self.run_id = record.run_id
+        self._begun_ns = time.monotonic_ns()
         if not self._quiet:
             self._console.print(f"run {record.run_id}: {record.target.summary}", soft_wrap=True)
             # Notes are in the report, once.
             for warning in split(record.warnings)[0]:
-                print_note(warning)
+                self.note(warning)
 
     def planned(self, outlook: Outlook) -> None:
         """Prints what will be done, and for how long at most."""
-        if self._quiet:
+        if self._quiet or not self._plans:
             return
         self._console.print(plan_text(outlook), soft_wrap=True)
         if outlook.shortage is not None:
-            print_note(shortage_text(outlook.shortage, outlook.schedulers))
+            self.note(shortage_text(outlook.shortage, outlook.schedulers))
 
     def progressed(self, progress: RunProgress) -> None:
         """Shows a run or a stretch of slots that begins."""
         self._in_stretch = progress.unit != BLOCKS
         self._last_failure = None
-        planned = "" if progress.runs_planned is None else f"/{progress.runs_planned}"
-        state = f"{progress.runs_done + 1}{planned}{_time_left(progress)}"
-        if self._failed:
-            state += f", {self._failed} failed"
-        if progress.open:
-            state += f"; open: {open_questions(progress.open)}"
-        where = f"{progress.unit.name} {progress.block + 1}"
-        self.show(f"{where}: {progress.current}", state)
-        self.move(progress.runs_done, progress.runs_planned)
-        self.log_now_and_then(f"{where}, {progress.unit.part} {state}")
+        done = self._fraction(progress)
+        states = [
+            "" if done is None else f"{done:.0%}".replace("%", " %"),
+            _time_left(progress),
+            standing(progress.open),
+            f"{self._failed} failed" if self._failed else "",
+        ]
+        self.show(progress.current, *states)
+        self.move(0 if done is None else round(_STEPS * done), None if done is None else _STEPS)
+        where = f"repetition {progress.block + 1}: {progress.current}"
+        self.log_now_and_then(", ".join(part for part in (*states, where) if part))
+
+    def _fraction(self, progress: RunProgress) -> float | None:
+        """The part that is done, of the plan or of the longest time; None if unknown."""
+        if progress.runs_planned:
+            return progress.runs_done / progress.runs_planned
+        if progress.remaining_ns is None:
+            return None
+        elapsed_ns = time.monotonic_ns() - self._begun_ns
+        return elapsed_ns / max(1, elapsed_ns + max(0, progress.remaining_ns))
 
     def measured(self, sample: RunSample) -> None:
         """Reports a run that failed; of slots that failed together, the first."""
@@ -78,7 +97,7 @@ class ProgressDisplay(ProgressLine):
         failure = (sample.cell.workload, sample.cell.seed, sample.error)
         if failure != self._last_failure or not self._in_stretch:
             self._last_failure = failure
-            print_note(f"{sample.cell.workload} under {sample.cell.scheduler} failed: {sample.error}")
+            self.note(f"{sample.cell.workload} under {sample.cell.scheduler} failed: {sample.error}")
 
 
 def plan_text(outlook: Outlook) -> str:
@@ -104,26 +123,29 @@ def shortage_text(shortage: Shortage, schedulers: int) -> str:
     )
 
 
-def open_questions(questions: Sequence[OpenQuestion]) -> str:
-    """``reads (none, bfq; about 3 more blocks), writes (none, kyber)``."""
-    parts = []
-    for question in questions:
-        more, unit = question.more_blocks, question.unit
-        need = "" if more is None else f"; about {unit.more(more, len(question.candidates))}"
-        if more is not None and unit == BLOCKS and more > MOST_BLOCKS_TOLD:
-            need = f"; over {MOST_BLOCKS_TOLD} more blocks"
-        elif more is not None and not unit.within_reach(more, len(question.candidates)):
-            need = ""
-        parts.append(f"{question.workload} ({', '.join(question.candidates)}{need})")
-    return ", ".join(parts)
+def standing(questions: Sequence[OpenQuestion]) -> str:
+    """The state so far: ``kyber ahead by 7 %``, ``kyber ahead in 3 open loads``, ``3 loads open``."""
+    if not questions:
+        return ""
+    leaders = {question.leader for question in questions}
+    leader = next(iter(leaders)) if len(leaders) == 1 else None
+    if len(questions) > 1:
+        loads = f"{len(questions)} open loads"
+        return loads if leader is None else f"{scheduler_text(leader)} ahead in {loads}"
+    lead = questions[0].lead
+    if leader is None or lead is None:
+        return ""
+    if lead < _NOTICEABLE_LEAD:
+        return f"{scheduler_text(leader)} hardly ahead"
+    return f"{scheduler_text(leader)} ahead by {100 * lead:.0f} %"
 
 
 def _time_left(progress: RunProgress) -> str:
-    """The time left as the end of a sentence; empty if unknown."""
+    """The time left; empty if unknown."""
     if progress.remaining_ns is None:
         return ""
     if progress.remaining_ns <= 0:
-        # Setting up takes part of a budget too, and the first block is made in any case.
-        return f", the budget is used up: this {progress.unit.name} is the last"
+        # Setting up takes part of a budget too, and the first repetition is made in any case.
+        return "the budget is used up: this repetition is the last"
     most = "at most " if progress.open else ""
-    return f", {most}{format_duration(progress.remaining_ns)} left"
+    return f"{most}{rough_duration(progress.remaining_ns)} left"

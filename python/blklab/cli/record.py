@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,12 +75,13 @@ def command(
         raise UsageError(f"{target} is no path of this machine", hint="name a directory or a block device")
     seconds = None if duration is None else parse_duration_ns(duration) / 1e9
     require_root("recording I/O")
-    from blklab.linux.disks.resolution import resolve  # noqa: PLC0415 - needs Linux
+    from blklab.execution.advice.watching import usual_file  # noqa: PLC0415 - needs Linux
+    from blklab.linux.disks.resolution import resolve  # noqa: PLC0415
     from blklab.linux.recording.recorder import record  # noqa: PLC0415
     from blklab.linux.recording.request import recording_request  # noqa: PLC0415
 
     resolution = resolve(place.path)
-    file = Path(output) if output is not None else _usual_file(resolution)
+    file = Path(usual_file(resolution) if output is None else output)
     if not quiet:
         _note_own_writes(file, resolution)
     kept = program if arguments else [Path(name).name for name in program[:1]]
@@ -100,11 +100,6 @@ def command(
     if done.returncode and done.interrupted is None:
         return ExitCode.RUN_FAILED
     return ExitCode.PARTIAL if done.tally.lost else ExitCode.OK
-
-
-def _usual_file(resolution: Resolution) -> Path:
-    disk = resolution.leaves[0].name.replace("!", "-")
-    return Path(f"{disk}-{time.strftime('%Y%m%d-%H%M%S')}.blkrecord")
 
 
 def _note_own_writes(file: Path, resolution: Resolution) -> None:

@@ -21,7 +21,7 @@ from blklab.cli.options import (
 )
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
-from blklab.errors import InterruptedRunError, UsageError
+from blklab.errors import ExitCode, InterruptedRunError, UsageError
 from blklab.guests.kernels.store import find
 from blklab.records.store import Store
 from blklab.report.monitoring.junit import junit_xml
@@ -34,7 +34,7 @@ from blklab.studies.replication.report.finding import StudyFinding
 from blklab.studies.replication.report.html import render_studies_html
 from blklab.studies.replication.report.monitoring import study_metrics, study_suites
 from blklab.studies.replication.report.text import render_study
-from blklab.studies.replication.run import run_study
+from blklab.studies.replication.run import plan_study, run_plan
 from blklab.studies.replication.study_folder import StudyFolder
 
 ALL = "all"
@@ -154,11 +154,13 @@ def run_command(
     html_file: str | None,
     store_url: str | None,
     quiet: bool,
-) -> None:
+) -> ExitCode:
     """Run studies again, as published and with a sound design, and say which claims hold.
 
     Prints each published claim with what was found, and the published figures beside ours. Runs are stored
-    like those of `blklab compare`. On the host only scratch files are written.
+    like those of `blklab compare`. On the host only scratch files are written. What is missing here, such as
+    a guest kernel, is said before the first run; experiments that a study can do without are left out, and
+    the exit code is 7.
     """
     _check_backend(backend_name, directory, kernel_name, workers)
     backend = next(one for one in STUDY_BACKENDS if one == backend_name)
@@ -177,12 +179,16 @@ def run_command(
             studies.remove(study)
     files = (html_file, json_file, openmetrics_file, junit_file)
     require_writable(*files)
+    # All of them before the first: what is missing is said while there is time to get it.
+    plans = [plan_study(study, options) for study in studies]
+    for reason in (reason for plan in plans for reason in plan.left_out):
+        print_note(reason)
     findings: list[StudyFinding] = []
     with Store.opened(store_url) as store:
-        for study in studies:
+        for plan in plans:
             try:
                 with ProgressDisplay(quiet=quiet) as display:
-                    finding = run_study(study, options, store, display, workers=workers)
+                    finding = run_plan(plan, store, display, workers=workers)
             except InterruptedRunError:
                 if display.run_id is not None:
                     print_note(f"the finished runs are kept as {display.run_id} (`blklab report` shows it)")
@@ -201,6 +207,7 @@ def run_command(
         write_text(openmetrics_file, study_metrics(document))
     if junit_file is not None:
         write_text(junit_file, junit_xml(study_suites(document)))
+    return ExitCode.PARTIAL if any(plan.left_out for plan in plans) else ExitCode.OK
 
 
 def _check_backend(backend: str, directory: str | None, kernel: str | None, workers: Workers) -> None:

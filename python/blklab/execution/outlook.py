@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from blklab.analysis.statistics.anytime import fewest_blocks
@@ -61,21 +61,40 @@ def outlook_of(spec: ExperimentSpec, in_blocks: Collection[str], *, in_real_time
     )
 
 
+def budget_for_an_answer(spec: ExperimentSpec, loads_ns: Sequence[int]) -> int:
+    """A budget of time that suffices for an answer in blocks, with room for setting up.
+
+    Args:
+        spec: With its schedulers settled.
+        loads_ns: The time that each of the loads takes.
+    """
+    needed = fewest_blocks(_questions(spec, len(loads_ns)), 1 - spec.confidence)
+    return int(needed * _block_ns(spec, loads_ns) * _SET_UP)
+
+
+def _block_ns(spec: ExperimentSpec, loads_ns: Iterable[int]) -> int:
+    return sum(len(spec.schedulers) * (load_ns + RUN_OVERHEAD_NS) for load_ns in loads_ns)
+
+
+def _questions(spec: ExperimentSpec, judged: int) -> int:
+    return math.comb(len(spec.schedulers), 2) * (1 if spec.goal is not None else judged)
+
+
 def _shortage(spec: ExperimentSpec, in_blocks: Collection[str]) -> Shortage | None:
     if spec.budget_ns is None or not spec.stops_when_settled or not in_blocks:
         return None
-    block_ns = 0
+    loads_ns: list[int] = []
     for workload in spec.workloads:
         if workload.name in in_blocks:
             run_ns = expected_runtime_ns(workload, spec.runtime_ns)
             if run_ns is None:
                 return None
-            block_ns += len(spec.schedulers) * (run_ns + RUN_OVERHEAD_NS)
+            loads_ns.append(run_ns)
+    block_ns = _block_ns(spec, loads_ns)
     # Workloads that are switched have their part of the budget.
     share = len(in_blocks) / len(spec.workloads)
     judged = sum(1 for workload in spec.workloads if not workload.control) or len(spec.workloads)
-    questions = math.comb(len(spec.schedulers), 2) * (1 if spec.goal is not None else judged)
-    needed = fewest_blocks(questions, 1 - spec.confidence)
+    needed = fewest_blocks(_questions(spec, judged), 1 - spec.confidence)
     blocks = int(spec.budget_ns * share // block_ns)
     if blocks >= needed:
         return None

@@ -19,7 +19,7 @@ from blklab.errors import (
     did_you_mean,
 )
 from blklab.execution.blocks import Clock, Observer, Progress
-from blklab.execution.outlook import outlook_of
+from blklab.execution.outlook import Outlook, outlook_of
 from blklab.execution.rounds import Rounds
 from blklab.execution.slots import first_round, reasons_for_runs, settle_slots
 from blklab.linux.machine.description import describe_machine
@@ -104,9 +104,7 @@ def compare(
             store.set_spec(run_id, spec)
             store.set_state(run_id, "running")
         observer.begun(record)
-        reasons = reasons_for_runs(spec, session, by_default=backend.SWITCHBACK)
-        in_blocks = [one.name for one in spec.workloads if reasons is None or reasons[one.name] is not None]
-        observer.planned(outlook_of(spec, in_blocks, in_real_time=session.target.backend == "host"))
+        observer.planned(_outlook(spec, session, backend))
         state: RunState = "failed"
         try:
             session.prepare(spec.workloads, observer.announce)
@@ -310,6 +308,28 @@ def planned_commands(
             )
             planned.append((title, session.stretch_commands(first_round(spec, workload))))
         return spec, planned
+
+
+def planned_outlook(spec: ExperimentSpec) -> tuple[ExperimentSpec, Outlook]:
+    """The size and the limits of an experiment, without beginning it.
+
+    Returns:
+        The experiment with its schedulers settled, and the plan that `compare` would announce.
+    """
+    backend = _backend_of(spec)
+    spec = _settle_machine(spec, backend)
+    options = _session_options(spec, _fresh_run_id(), dry_run=True)
+    with backend.open(spec.parsed_target, options) as session:
+        spec = settle_schedulers(
+            spec, session.target.schedulers, session.tunable_defaults, usual=_usual(backend, session)
+        )
+        return spec, _outlook(spec, session, backend)
+
+
+def _outlook(spec: ExperimentSpec, session: Session, backend: Backend) -> Outlook:
+    reasons = reasons_for_runs(spec, session, by_default=backend.SWITCHBACK)
+    in_blocks = [one.name for one in spec.workloads if reasons is None or reasons[one.name] is not None]
+    return outlook_of(spec, in_blocks, in_real_time=session.target.backend == "host")
 
 
 def _title(cell: Cell) -> str:

@@ -18,6 +18,7 @@ reaches the same decisions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -51,6 +52,10 @@ class OpenQuestion:
     more_blocks: int | None
     """Blocks or rounds that it would probably take; None if that cannot be estimated."""
     unit: SampleUnit = BLOCKS
+    leader: str | None = None
+    """The best so far, which may be chance; None until all have figures."""
+    lead: float | None = None
+    """Its lead over the next, as a fraction."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,10 @@ class Race:
                     given_up.append(verdict.workload)
                 else:
                     runners = frozenset(contenders if self._leaving else labels)
-                    still_open.append(OpenQuestion(verdict.workload, contenders, verdict.more_blocks, unit))
+                    leader, lead = _leader(verdict, pairs, labels)
+                    still_open.append(
+                        OpenQuestion(verdict.workload, contenders, verdict.more_blocks, unit, leader, lead)
+                    )
             running |= dict.fromkeys(workloads, runners)
         chosen = self._chosen(questions, [verdict for verdict, _, _ in verdicts]) if still_open else None
         if chosen is not None:
@@ -189,6 +197,20 @@ class Race:
             return False
         needs = [pair.least_more_blocks for pair in undecided if pair.least_more_blocks is not None]
         return not needs or min(needs) > HOPELESS_FACTOR * blocks_left
+
+
+def _leader(
+    verdict: MetricVerdict, pairs: Sequence[Comparison], labels: Sequence[str]
+) -> tuple[str | None, float | None]:
+    """The first of the candidates and its lead over the next; None for both until all are compared."""
+    leader = verdict.candidates[0]
+    rivals = [pair for pair in pairs if leader in (pair.first, pair.second)]
+    if len(rivals) < len(labels) - 1:
+        return None, None
+    among = [pair.ratio for pair in rivals if {pair.first, pair.second} <= set(verdict.candidates)]
+    if not all(ratio > 0 and math.isfinite(ratio) for ratio in among) or not among:
+        return leader, None
+    return leader, math.exp(min(abs(math.log(ratio)) for ratio in among)) - 1
 
 
 def race_of(record: ExperimentRecord) -> Race:

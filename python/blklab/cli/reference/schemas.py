@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from blklab.execution.advice.document import AdviseDocument
 from blklab.execution.calibration.disk.document import DiskCalibration
 from blklab.execution.iocost.document import IoCostDocument
 from blklab.execution.judgement.document import JudgementDocument
@@ -27,6 +28,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "compare-1.json": (CompareDocument, "what `blklab compare --json` prints"),
+    "advise-1.json": (AdviseDocument, "what `blklab advise --json` prints"),
     "analyse-1.json": (AnalyseDocument, "what `blklab analyse --json` prints"),
     "explain-1.json": (ExplainDocument, "what `blklab explain --json` prints"),
     "explain-pair-1.json": (ExplainPairDocument, "what `blklab explain -s A,B --json` prints"),

@@ -28,6 +28,7 @@ from blklab.execution.judgement.answers import (
 from blklab.execution.judgement.kept_runs import KeepingWorkers
 from blklab.execution.judgement.loads import LOADS, Load
 from blklab.execution.judgement.questions import EVERY_QUESTION, SCHEDULERS, VERSION, Question, Scope
+from blklab.execution.prerequisites import require_kernels
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.store import find
 from blklab.records.samples import RunSample
@@ -107,6 +108,7 @@ def judge(
         RunFailedError: if both kernels fail to answer a question.
         RequirementError: if the kernels have no scheduler in common that is asked about.
     """
+    require_kernels([base, other])
     kernels = find(base), find(other)
     offered = tuple(name for name in SCHEDULERS if all(name in kernel.schedulers for kernel in kernels))
     asked = scope.questions(offered)

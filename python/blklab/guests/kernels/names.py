@@ -6,6 +6,7 @@ import re
 
 from blklab.errors import UnknownNameError, UsageError
 from blklab.guests.kernels.cache import kernel_cache
+from blklab.guests.kernels.patches import shipped_patches
 
 DEFAULT_NAME = "stock"
 """Name of the default kernel: the default source without patches."""
@@ -38,5 +39,13 @@ def unknown_kernel(name: str) -> UnknownNameError:
     which = f"; there are {', '.join(known)}" if known else ""
     return UnknownNameError(
         f"there is no kernel {name}{which}",
-        hint=f"`blklab kernel build {name}` builds it (minutes the first time)",
+        hint=f"`{_building(name)}` builds it (minutes the first time)",
     )
+
+
+def _building(name: str) -> str:
+    """The command that builds a kernel; without a patch it would be the stock one under another name."""
+    if name == DEFAULT_NAME:
+        return "blklab kernel build"
+    patch = name if name in shipped_patches() else "FILE"
+    return f"blklab kernel build {name} --patch {patch}"

@@ -78,7 +78,7 @@ def _for_kernels(document: CompareDocument) -> list[Advice]:
     _, _, device = document.target.partition(":")
     if pair is None or not document.target.startswith("uml:"):
         return []
-    words = ["blklab", "judge", "--kernel", f"{pair.base_kernel},{pair.kernel}"]
+    words = ["blklab", "kernel", "judge", "--kernel", f"{pair.base_kernel},{pair.kernel}"]
     words += ["--disk", device.partition(",")[0], "--scheduler", pair.scheduler]
     return [Advice("To ask more loads, in a form to mail:", shlex.join(words))]
 

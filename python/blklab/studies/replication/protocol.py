@@ -20,6 +20,8 @@ class NamedExperiment:
     """Unique within the study; `Study.read` gets the record under this name."""
     title: str
     spec: ExperimentSpec
+    dispensable: bool = False
+    """Whether the study can be read without it, if this machine lacks what it needs."""
 
 
 @dataclass(frozen=True)
@@ -35,4 +37,5 @@ class Study:
     experiments: Callable[[StudyOptions, StudyFolder], Sequence[NamedExperiment]]
     """Lists the experiments to run, in order."""
     read: Callable[[StudyOptions, StudyFolder, Mapping[str, ExperimentRecord]], StudyResult]
-    """Compares the records with the published values. Needs the record of every experiment, by name."""
+    """Compares the records with the published values. Needs the record of every experiment that is not
+    dispensable, by name."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from blklab.records.experiment import ExperimentRecord
 from blklab.studies.hdparm.four_schedulers.agreement import read_agreement
 from blklab.studies.hdparm.four_schedulers.busy_wait import read_busy_wait
-from blklab.studies.hdparm.four_schedulers.experiments import AGREEMENT
+from blklab.studies.hdparm.four_schedulers.experiments import AGREEMENT, waiting_name
 from blklab.studies.hdparm.four_schedulers.machines import read_machines
 from blklab.studies.hdparm.four_schedulers.set_up import FourSchedulersSetUp
 from blklab.studies.hdparm.four_schedulers.tunables import read_tunables
@@ -21,11 +21,24 @@ def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, Exper
     set_up = folder.set_up(FourSchedulersSetUp)
     parts = [
         read_machines(options, folder, set_up, records),
-        read_busy_wait(options, folder, set_up.busy_wait, records),
+        *_busy_wait(options, folder, set_up, records),
         *([read_agreement(set_up.agreement, records[AGREEMENT])] if options.backend == "host" else []),
         read_tunables(folder, set_up.tunables.under(options), records),
     ]
     return StudyResult.of(parts, _remarks(options, set_up))
+
+
+def _busy_wait(
+    options: StudyOptions,
+    folder: StudyFolder,
+    set_up: FourSchedulersSetUp,
+    records: Mapping[str, ExperimentRecord],
+) -> list[StudyResult]:
+    """Nothing if its experiments were left out, for lack of the patched kernel."""
+    made = any(waiting_name(size) in records for size in set_up.busy_wait.max_sectors_kb)
+    if options.backend != "host" and not made:
+        return []
+    return [read_busy_wait(options, folder, set_up.busy_wait, records)]
 
 
 def _remarks(options: StudyOptions, set_up: FourSchedulersSetUp) -> list[str]:
