@@ -10,9 +10,9 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers know it by its name; typing takes as long to import as all of this
 
 if TYPE_CHECKING:
-    from blklab.notebook.comparison import Comparison as Comparison
-    from blklab.notebook.comparison import compare as compare
-    from blklab.notebook.comparison import load as load
+    from blklab.api.comparison import Comparison as Comparison
+    from blklab.api.comparison import compare as compare
+    from blklab.api.comparison import load as load
     from blklab.shipped.version import __version__ as __version__
     from blklab.simulator import schedulers as schedulers
     from blklab.simulator.request import SimulationRequest as SimulationRequest
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "__version__": "blklab.shipped.version",
-    "Comparison": "blklab.notebook.comparison",
-    "compare": "blklab.notebook.comparison",
-    "load": "blklab.notebook.comparison",
+    "Comparison": "blklab.api.comparison",
+    "compare": "blklab.api.comparison",
+    "load": "blklab.api.comparison",
     "SimulationRequest": "blklab.simulator.request",
     "SimulationResult": "blklab.simulator.simulation",
     "simulate": "blklab.simulator.simulation",

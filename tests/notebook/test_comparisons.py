@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import blklab
+from blklab.api.tables import TableName
 from blklab.errors import MissingToolError, SpecError, UnknownNameError
-from blklab.notebook.tables import TableName
 from blklab.testing.experiments import make_experiment, make_spec, make_workload
 
 JOB = "[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\nnumber_ios=300\nsize=64m\n"

@@ -18,6 +18,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from blklab.analysis.verdict import analyse
+from blklab.api.charts import Chart, charts_of
+from blklab.api.frames import pandas_frame, polars_frame
+from blklab.api.interactive import interactive_chart
+from blklab.api.tables import TABLES, Table, TableName
 from blklab.backends import THIS_MACHINE
 from blklab.backends.cluster.client import Cluster
 from blklab.errors import UnknownNameError
@@ -25,10 +29,6 @@ from blklab.execution.blocks import Progress
 from blklab.execution.outlook import Outlook
 from blklab.execution.pipeline import compare as run_comparison
 from blklab.linux.processes.signals import signals_as_exceptions
-from blklab.notebook.charts import Chart, charts_of
-from blklab.notebook.frames import pandas_frame, polars_frame
-from blklab.notebook.interactive import interactive_chart
-from blklab.notebook.tables import TABLES, Table, TableName
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store
