@@ -51,7 +51,9 @@ def true_coefficient(device: str, name: str, found: Measured, stages: Stages, qu
     load = coefficient_loads(stages.processes, queue_depth)[name]
     runtime_us = LONG * stages.rounds * stages.runtime_us
     workload = load.workload(space_bytes=found.space_bytes, ramp_us=stages.runtime_us, runtime_us=runtime_us)
-    result = simulate(device, workload, scheduler="none", queue=QUEUE, processors=MACHINE, seed=99)
+    result = simulate(
+        device, workload, scheduler="none", queue=QUEUE, costs=MACHINE, seed=99, arrangement="fixed"
+    )
     entry = result.jobs[0].directions[0]
     return (entry.bytes if name.endswith("bps") else entry.ios) * 1e9 / entry.runtime_ns
 

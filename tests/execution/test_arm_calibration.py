@@ -40,10 +40,10 @@ from blklab.execution.calibration.disk.placed_loads import PlacedLoad
 from blklab.execution.calibration.disk.profile_file import profile_text
 from blklab.execution.calibration.disk.runs import Runs
 from blklab.execution.calibration.disk.saved import SavedMeasurements
-from blklab.simulator.simulation import simulate
 from blklab.spec.profiles import load_profile
 from blklab.spec.targets import parse_target
 from disk_calibrations import MACHINE, SilentObserver, calibration_of, design_for
+from plain_simulation import simulate
 
 DISK = "hdd,rpm=7200,cache_segments=5,segment_sectors=160,cylinders=30000"
 REVOLUTION_NS = 60e9 / 7200

@@ -48,10 +48,10 @@ from blklab.linux.queue.hardware import (
     segment_limits,
 )
 from blklab.records.samples import LatencyHistogram
-from blklab.simulator.simulation import simulate
 from blklab.spec.profiles import calibrated_profiles, load_profile
 from blklab.spec.targets import parse_target
 from disk_calibrations import MACHINE, SilentObserver, calibration_of, design_for
+from plain_simulation import simulate
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -21,10 +21,10 @@ from blklab.guests.kernels.build_record import BuildRecord
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample
 from blklab.report.monitoring.junit import junit_xml
-from blklab.simulator.simulation import simulate
 from blklab.spec.changes import parse_changes
 from blklab.spec.plan import CellKey
 from blklab.spec.workloads import parse_workload
+from plain_simulation import simulate
 
 QUESTION = Question("hdd-7200", "bfq", "streams")
 OTHER_QUESTION = Question("hdd-7200", "kyber", "streams")

@@ -15,9 +15,9 @@ from blklab.execution.calibration.disk.observations import Row, observations
 from blklab.execution.calibration.disk.parameters import Service, VirtualDisk
 from blklab.execution.calibration.disk.profile_file import profile_text
 from blklab.execution.calibration.disk.short_runs import as_if_long
-from blklab.simulator.simulation import simulate
 from blklab.spec.targets import parse_target
 from disk_calibrations import MACHINE, calibration_of
+from plain_simulation import simulate
 
 DISK = (
     "sim:virtual,read_latency=200us,read_spread=200,write_latency=60us,write_spread=200"

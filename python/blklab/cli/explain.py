@@ -23,7 +23,7 @@ from blklab.simulator.simulation import run_request
 from blklab.simulator.timeline import Timeline
 from blklab.spec.experiment import DEFAULT_ARRANGEMENT, DEFAULT_SEED
 from blklab.spec.forms import parse_assignments
-from blklab.spec.machines import DEFAULT_MACHINE, load_machine
+from blklab.spec.machines import DEFAULT_MACHINE
 from blklab.spec.request import SpecValues
 from blklab.spec.targets import ModelTarget, parse_target
 
@@ -94,7 +94,7 @@ def command(
             scheduler=scheduler,
             tunables=parse_assignments(tunables, "--tunable"),
             queue=given.get("queue") or {},
-            processors=load_machine(given.get("machine") or DEFAULT_MACHINE),
+            costs=given.get("machine") or DEFAULT_MACHINE,
             arrangement=given.get("arrangement") or DEFAULT_ARRANGEMENT,
             seed=DEFAULT_SEED if given.get("seed") is None else given.get("seed"),
             changes=tuple(given.get("change") or ()),

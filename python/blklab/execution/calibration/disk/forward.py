@@ -112,7 +112,9 @@ class Forward:
         )
         # Under a common seed all loads would draw the same times, and chance would look like other figures.
         own_seed = derive_seed(seed, load.name)
-        return SimulationRequest(device, workload, scheduler="none", processors=self.machine, seed=own_seed)
+        return SimulationRequest(
+            device, workload, scheduler="none", costs=self.machine, seed=own_seed, arrangement="fixed"
+        )
 
     def _length_s(self, disk: VirtualDisk, load: DiskLoad, ios: int) -> float:
         return ios / max(self.rates[load], most_rate(disk, load) / _MOST_EXCESS)

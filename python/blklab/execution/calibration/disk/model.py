@@ -38,4 +38,6 @@ class Model:
         workload = load.workload(
             space_bytes=self.space_bytes, ramp_us=runtime_us // RAMP_DIVISOR, runtime_us=runtime_us
         )
-        return SimulationRequest(device, workload, scheduler="none", processors=self.machine, seed=seed)
+        return SimulationRequest(
+            device, workload, scheduler="none", costs=self.machine, seed=seed, arrangement="fixed"
+        )
