@@ -32,7 +32,7 @@ from blklab.report.html.comparison import render_html
 from blklab.report.terminal import Terminal
 from blklab.report.text.answer import answer_of
 from blklab.report.text.comparison import render
-from blklab.spec.arguments import checked, text_of
+from blklab.spec.arguments import checked, fraction_of, text_of
 from blklab.spec.request import spec_values
 
 if TYPE_CHECKING:
@@ -154,8 +154,8 @@ class Comparison:
     def reanalysed(
         self,
         *,
-        confidence: float | None = None,
-        margin: float | None = None,
+        confidence: float | str | None = None,
+        margin: float | str | None = None,
         good_enough: float | str | None = None,
         goal: str | Mapping[str, float] | None = None,
     ) -> Comparison:
@@ -163,15 +163,16 @@ class Comparison:
 
         Args:
             confidence: Of intervals, and of all claims together.
-            margin: Relative differences up to this fraction do not matter.
+            margin: Relative differences up to this fraction do not matter: ``0.02`` or ``"2%"``.
             good_enough: Losses up to this fraction are good enough, such as ``"10%"``.
             goal: A goal's name, or weights of metrics: ``{"iops": 0.6, "latency_p99": 0.4}``.
 
         Raises:
             SpecError: for a wrong value.
         """
-        options = {"confidence": confidence, "margin": margin, "good_enough": good_enough, "goal": goal}
-        values = spec_values({name: value for name, value in options.items() if value is not None})
+        fractions = {"confidence": confidence, "margin": margin, "good_enough": good_enough}
+        options = {name: fraction_of(name, one) for name, one in fractions.items() if one is not None}
+        values = spec_values(options if goal is None else {**options, "goal": goal})
         changed = self.record.spec.model_copy(update=values.fields())
         return Comparison(self.record.model_copy(update={"spec": changed}))
 

@@ -29,6 +29,7 @@ from blklab.spec.arguments import (
     WrittenChanges,
     changes_of,
     checked,
+    fraction_of,
     group_settings_of,
     settings_of,
     switch_of,
@@ -80,6 +81,9 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "guest": partial(settings_of, "guest", example="{'memory': '1g'}"),
     "cgroups": partial(group_settings_of, "cgroups", example="'batch:io.weight=50'"),
     "changes": changes_of,
+    "margin": partial(fraction_of, "margin"),
+    "confidence": partial(fraction_of, "confidence"),
+    "good_enough": partial(fraction_of, "good_enough"),
 }
 """How arguments are read that are not left to the description's own checks, with an example of each."""
 _KEYS = {"changes": "change", "costs": "machine", "guest_files": "guest_file"}
@@ -98,8 +102,8 @@ def compare(
     sweeps: Texts | None = None,
     goal: str | Mapping[str, float] | None = None,
     good_enough: float | str | None = None,
-    margin: float = DEFAULT_MARGIN,
-    confidence: float = DEFAULT_CONFIDENCE,
+    margin: float | str = DEFAULT_MARGIN,
+    confidence: float | str = DEFAULT_CONFIDENCE,
     design: DesignName = "auto",
     order: Order = "randomised",
     seed: int = DEFAULT_SEED,
@@ -141,7 +145,7 @@ def compare(
         sweeps: Values of tunables, such as ``"bfq:slice_idle=0,2,20"``.
         goal: One answer for one purpose: a goal's name, or weights of metrics.
         good_enough: Stop at a scheduler known to be at most this much worse than the best: ``"10%"``.
-        margin: Relative differences up to this fraction do not matter.
+        margin: Relative differences up to this fraction do not matter: ``0.02`` or ``"2%"``.
         confidence: Of the intervals and the verdict.
         design: ``auto``, ``runs`` or ``switchback``.
         order: ``randomised`` or ``by-scheduler``.

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from blklab.errors import UsageError, did_you_mean
 from blklab.quantities.formatting import join_names
+from blklab.quantities.units import parse_fraction
 from blklab.spec.changes import ChangeTable
 from blklab.spec.forms import parse_assignments, parse_group_assignments
 from blklab.spec.machines import Machine
@@ -179,6 +180,17 @@ def _setting_text(name: str, value: object) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise wrong_value(name, value, "text or a number", "write it like {'nr_requests': 64}")
+
+
+def fraction_of(name: str, value: object) -> float:
+    """A fraction below 1, as a number or in percent.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise wrong_value(name, value, "a fraction", f"write it like {name}=0.05 or {name}='5%'")
+    return parse_fraction(value)
 
 
 def integer_of(name: str, value: object, *, least: int = 0) -> int:
