@@ -15,7 +15,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from blklab.analysis.metrics import METRICS
+from blklab.analysis.metrics import METRICS, Metric
 from blklab.analysis.statistics.series import Series
 from blklab.analysis.statistics.switchback import WARM_UP
 from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram
@@ -26,7 +26,10 @@ LARGEST_GROUP = 1024
 Enter = Callable[[str, str, int, float], None]
 """(metric, scheduler, position, value): receives each value as it becomes known."""
 
-_OF_SLOTS = tuple(metric for metric in METRICS.values() if not metric.of_loads_that_end)
+
+def _of_slots() -> list[Metric]:
+    """The metrics that a slot can have."""
+    return [metric for metric in METRICS.values() if not metric.of_loads_that_end]
 
 
 class SlotValues:
@@ -83,7 +86,7 @@ class SlotValues:
     def _enter_new(self, scheduler: str, number: int, *, first_rounds: bool = False) -> None:
         """Enters the values that a slot completes."""
         groups: dict[int, Sequence[JobSample] | None] = {}
-        for metric in _OF_SLOTS:
+        for metric in _of_slots():
             size = self.group_of(metric.name)
             if size is None or (first_rounds and metric.fewest_ios <= 1):
                 continue
@@ -105,7 +108,7 @@ class SlotValues:
     def _sizes(self) -> dict[str, int]:
         """A power of two for each metric, by the scheduler with the fewest I/Os in a typical slot."""
         sizes = {}
-        for metric in _OF_SLOTS:
+        for metric in _of_slots():
             typical = [
                 statistics.median(metric.counted_ios(jobs) for jobs in slots.values())
                 for slots in self._slots.values()

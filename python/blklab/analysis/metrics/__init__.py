@@ -1,5 +1,7 @@
 """Metrics: one file each. A new one is a file beside this one and a name in `_NAMES`.
 
+Other packages add theirs by an entry point (`blklab.registry`).
+
 A metric's module has ``NAME``, ``UNIT``, ``BETTER`` (``higher`` or ``lower``), ``DESCRIPTION`` and
 ``compute(jobs)``, which turns the measured sections of one run into one number, or None if the run
 has no such value (no fsync, no CPU accounting in a simulation).
@@ -12,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
 from blklab.errors import UnknownNameError
 from blklab.records.samples import JobSample
+from blklab.registry import Registry
 from blklab.spec.workloads import Workload
 
 Better = Literal["higher", "lower"]
@@ -75,8 +76,7 @@ class Metric:
         )
 
 
-def _registered(name: str) -> Metric:
-    module: ModuleType = import_module(f"blklab.analysis.metrics.{name}")
+def _checked(name: str, module: Any) -> Metric:
     metric = Metric(
         module.NAME,
         module.UNIT,
@@ -88,13 +88,13 @@ def _registered(name: str) -> Metric:
         getattr(module, "OF_LOADS_THAT_END", False),
     )
     if metric.name != name:
-        raise TypeError(f"metrics/{name}.py calls itself {metric.name!r}")
+        raise TypeError(f"the metric {name} calls itself {metric.name!r}")
     if metric.better not in ("higher", "lower"):
-        raise TypeError(f"metrics/{name}.py: BETTER is {metric.better!r}, not 'higher' or 'lower'")
+        raise TypeError(f"BETTER of {name} is {metric.better!r}, not 'higher' or 'lower'")
     return metric
 
 
-METRICS: dict[str, Metric] = {name: _registered(name) for name in _NAMES}
+METRICS = Registry("blklab.metrics", {name: f"blklab.analysis.metrics.{name}" for name in _NAMES}, _checked)
 
 
 def metric_named(name: str) -> Metric:

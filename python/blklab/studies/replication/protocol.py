@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from blklab.records.experiment import ExperimentRecord
 from blklab.spec.experiment import ExperimentSpec
@@ -36,3 +37,5 @@ class Study:
     """Lists the experiments to run, in order."""
     read: Callable[[StudyOptions, StudyFolder, Mapping[str, ExperimentRecord]], StudyResult]
     """Compares the records with the published values. Needs the record of every experiment, by name."""
+    folder: Path | None = None
+    """Its folder, if another package ships it; None for one in `studies/`."""
