@@ -30,7 +30,7 @@ from blklab.execution.iocost.solutions import (
     naive,
     swept_solutions,
 )
-from blklab.execution.iocost.stages import Stages, doubtful_remarks, measured
+from blklab.execution.iocost.stages import IocostStages, doubtful_remarks, measured
 from blklab.execution.iocost.sweep import Qos, scaled
 from blklab.execution.iocost.vrate_range import NEARLY, Floats, Vrate, VrateRange, vrate_range
 from blklab.execution.iocost.written import hwdb_text, model_line, qos_line
@@ -44,7 +44,7 @@ from plain_simulation import simulate
 MACHINE = load_machine("ordinary")
 MODEL = dict(zip(COEFFICIENTS, (500_000_000, 90_000, 80_000, 400_000_000, 70_000, 60_000), strict=True))
 DISK = "virtual,read_latency=200us,write_latency=300us,parallel=3,queue_depth=8,full_duplex=0"
-SHORT = Stages(rounds=3, runtime_us=100_000, processes=1, seed=3)
+SHORT = IocostStages(rounds=3, runtime_us=100_000, processes=1, seed=3)
 
 
 class Silent:
@@ -429,7 +429,7 @@ def test_intervals_of_drawn_disks_hold_what_long_simulations_find() -> None:
         disk = drawn_disk(draw)
         with opened_ground(parse_target(f"sim:{disk}"), seed=1, machine=MACHINE, queue=QUEUE) as ground:
             space_bytes = ground.facts.space_bytes
-            stages = Stages(rounds=4, runtime_us=1_000_000, processes=1, seed=1)
+            stages = IocostStages(rounds=4, runtime_us=1_000_000, processes=1, seed=1)
             found = {one.name: one for one in measured(ground, stages, Silent()).coefficients}
         for name, load in coefficient_loads(1, 32).items():
             workload = load.workload(space_bytes=space_bytes, ramp_us=200_000, runtime_us=10_000_000)

@@ -9,7 +9,7 @@ import numpy as np
 
 from blklab.execution.calibration.disk.ground import DiskFacts, measurement_of
 from blklab.execution.calibration.disk.loads import DiskLoad
-from blklab.execution.calibration.disk.observations import Observation, Quantity, Row, logs_of
+from blklab.execution.calibration.disk.observations import DiskObservation, Quantity, Row, logs_of
 from blklab.execution.calibration.disk.parameters import KIND, Floats, VirtualDisk
 from blklab.records.samples import JobSample
 from blklab.simulator.request import SimulationRequest
@@ -135,7 +135,7 @@ def most_rate(disk: VirtualDisk, load: DiskLoad) -> float:
     return 1e9 / max(link_ns, server_ns)
 
 
-def rates_of(found: Mapping[Row, Observation], loads: Iterable[DiskLoad]) -> dict[DiskLoad, float]:
+def rates_of(found: Mapping[Row, DiskObservation], loads: Iterable[DiskLoad]) -> dict[DiskLoad, float]:
     """I/Os a second of the loads as measured."""
     return {load: float(np.exp(found[load, "iops"].log)) for load in loads if (load, "iops") in found}
 
