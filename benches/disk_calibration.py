@@ -34,7 +34,7 @@ from blklab.execution.calibration.disk.flash.spare import (
 from blklab.execution.calibration.disk.ground import opened_ground
 from blklab.execution.calibration.disk.loads import Load
 from blklab.execution.calibration.disk.profile_file import profile_text
-from blklab.execution.calibration.disk.saved import Design, saved_measurements
+from blklab.execution.calibration.disk.saved import SavedDesign, saved_measurements
 from blklab.execution.fidelity.measured import percentile
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
@@ -67,7 +67,7 @@ def calibration_of(target: str, seed: int, budget_s: float) -> DiskCalibration:
         opened_ground(parse_target(target), seed=seed, machine=machine) as ground,
     ):
         facts = ground.facts
-        design = Design(
+        design = SavedDesign(
             target=target,
             disk=facts.name,
             capacity_bytes=facts.capacity_bytes,

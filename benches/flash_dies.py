@@ -16,7 +16,7 @@ from hidden_disks import drawn_disk
 
 from blklab.execution.calibration.disk.flash.loads import READ_US, sized
 from blklab.execution.calibration.disk.flash.structure import stripe_bytes, structure_of
-from blklab.execution.calibration.disk.ground import Measurement, opened_ground
+from blklab.execution.calibration.disk.ground import DiskMeasurement, opened_ground
 from blklab.execution.calibration.disk.loads import Load
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
@@ -28,7 +28,7 @@ def counted(device: str, seed: int) -> tuple[int, int, int] | None:
     with opened_ground(parse_target(f"sim:{device}"), seed=seed, machine=machine) as ground:
         numbers = iter(range(1000))
 
-        def measure(load: Load, runtime_us: int) -> Measurement:
+        def measure(load: Load, runtime_us: int) -> DiskMeasurement:
             return ground.measure(load, number=next(numbers), runtime_us=runtime_us)
 
         space = ground.facts.space_bytes

@@ -22,7 +22,7 @@ from disk_calibration import drawn_disk
 from blklab.execution.calibration.disk.ground import opened_ground
 from blklab.execution.iocost.determine import QUEUE
 from blklab.execution.iocost.loads import coefficient_loads
-from blklab.execution.iocost.stages import Measured, Stages, measured
+from blklab.execution.iocost.stages import IocostStages, Measured, measured
 from blklab.execution.iocost.sweep import SEEDS, SWEPT_VRATES, SweptDisk, swept
 from blklab.execution.iocost.vrate_range import Vrate, VrateRange, vrate_range
 from blklab.simulator.simulation import simulate
@@ -46,12 +46,16 @@ class Quiet:
         """Not shown."""
 
 
-def true_coefficient(device: str, name: str, found: Measured, stages: Stages, queue_depth: int) -> float:
+def true_coefficient(
+    device: str, name: str, found: Measured, stages: IocostStages, queue_depth: int
+) -> float:
     """The rate of one long simulation."""
     load = coefficient_loads(stages.processes, queue_depth)[name]
     runtime_us = LONG * stages.rounds * stages.runtime_us
     workload = load.workload(space_bytes=found.space_bytes, ramp_us=stages.runtime_us, runtime_us=runtime_us)
-    result = simulate(device, workload, scheduler="none", queue=QUEUE, processors=MACHINE, seed=99)
+    result = simulate(
+        device, workload, scheduler="none", queue=QUEUE, costs=MACHINE, seed=99, arrangement="fixed"
+    )
     entry = result.jobs[0].directions[0]
     return (entry.bytes if name.endswith("bps") else entry.ios) * 1e9 / entry.runtime_ns
 
@@ -79,7 +83,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--no-sweeps", action="store_true")
     arguments = parser.parse_args()
-    stages = Stages(rounds=6, runtime_us=1_000_000, processes=1, seed=arguments.seed)
+    stages = IocostStages(rounds=6, runtime_us=1_000_000, processes=1, seed=arguments.seed)
     coefficients: list[bool] = []
     vrates: list[bool] = []
     for number in range(arguments.disks):

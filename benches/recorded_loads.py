@@ -153,7 +153,9 @@ def record_simulation(path: Path, device: str, text: str, scheduler: str) -> Fig
     Returns:
         The run's figures.
     """
-    result = blklab.simulate(device, text, scheduler=scheduler, timeline=True)
+    result = blklab.simulate(
+        device, text, scheduler=scheduler, costs="zero-cpu-time", arrangement="fixed", timeline=True
+    )
     names = [job.name for job in result.jobs]
     _write(
         path,

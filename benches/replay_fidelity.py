@@ -167,7 +167,9 @@ def _on_model(
         return run, record_guest(recording, options.target, again, scheduler)
     run = record_simulation(recording, device, plain.text, scheduler)
     again = load_workload(f"trace:{recording},scale-to=recorded")
-    replay = blklab.simulate(device, again.text, scheduler=scheduler, timeline=True)
+    replay = blklab.simulate(
+        device, again.text, scheduler=scheduler, costs="zero-cpu-time", arrangement="fixed", timeline=True
+    )
     return run, Figures.of_timeline(replay.timeline)
 
 

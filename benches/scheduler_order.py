@@ -54,7 +54,7 @@ def _logs(device: str, workload: str) -> np.ndarray:
     metric = metric_named(jobs.decide_by)
     machine = load_machine(DEFAULT_MACHINE)
     requests = [
-        SimulationRequest(device, jobs, scheduler=name, processors=machine, seed=seed, arrangement="drawn")
+        SimulationRequest(device, jobs, scheduler=name, costs=machine, seed=seed, arrangement="drawn")
         for name in SCHEDULERS
         for seed in _SEEDS
     ]

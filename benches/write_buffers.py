@@ -15,7 +15,7 @@ import sys
 
 from hidden_disks import KINDS, drawn_disk
 
-from blklab.execution.calibration.disk.ground import Measurement, opened_ground
+from blklab.execution.calibration.disk.ground import DiskMeasurement, opened_ground
 from blklab.execution.calibration.disk.limits import Limits, buffer_load, with_write_buffer
 from blklab.execution.calibration.disk.loads import Load
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
@@ -32,7 +32,7 @@ def buffer_of(device: str, seed: int) -> Limits:
         facts = ground.facts
         numbers = iter(range(100))
 
-        def measure(load: Load, runtime_us: int) -> Measurement:
+        def measure(load: Load, runtime_us: int) -> DiskMeasurement:
             return ground.measure(load, number=next(numbers), runtime_us=runtime_us)
 
         load = buffer_load(

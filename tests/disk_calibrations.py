@@ -8,7 +8,7 @@ from blklab.execution.calibration.disk.calibrate import calibrated
 from blklab.execution.calibration.disk.document import DiskCalibration
 from blklab.execution.calibration.disk.ground import opened_ground
 from blklab.execution.calibration.disk.loads import Load
-from blklab.execution.calibration.disk.saved import Design, saved_measurements
+from blklab.execution.calibration.disk.saved import SavedDesign, saved_measurements
 from blklab.spec.machines import load_machine
 from blklab.spec.targets import parse_target
 
@@ -25,9 +25,9 @@ class SilentObserver:
         assert left_ns >= 0
 
 
-def design_for(target: str, budget_ns: int = 1) -> Design:
+def design_for(target: str, budget_ns: int = 1) -> SavedDesign:
     """The design of a calibration."""
-    return Design(
+    return SavedDesign(
         target=target,
         disk="disk",
         capacity_bytes=1,

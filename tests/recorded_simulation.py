@@ -8,13 +8,14 @@ from pathlib import Path
 import blklab
 from blklab.guests.recorded_ios import RecordedIo
 from blklab.simulator.timeline import READ, WRITE
+from plain_simulation import simulate
 
 DEVICE = "8,0"
 
 
 def record_simulation(path: Path, device: str, jobs: str, scheduler: str) -> blklab.Timeline:
     """Simulates jobs whose processes never issue two I/Os at one moment, and writes what was queued."""
-    timeline = blklab.simulate(device, jobs, scheduler=scheduler, arrangement="fixed", timeline=True).timeline
+    timeline = simulate(device, jobs, scheduler=scheduler, arrangement="fixed", timeline=True).timeline
     assert timeline is not None
     names = [job.name for job in timeline.run.jobs]
     events = []

@@ -80,8 +80,9 @@ class Cell:
             f"{device},raid=0,members=8,member7.link_read_rate={SLOW_LINK},member7.link_write_rate={SLOW_LINK}",
             text,
             scheduler=self.scheduler,
-            machine={"plug_reads": True, "hz": 250},
-            processors=table,
+            parameters={"plug_reads": True, "hz": 250},
+            costs=table,
+            arrangement="fixed",
             seed=seed,
         )
 

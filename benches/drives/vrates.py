@@ -141,7 +141,15 @@ def _request(drive: Drive, vrate: int) -> SimulationRequest:
         "hog": {"io.weight": HEAVY_WEIGHT},
     }
     return SimulationRequest(
-        drive.model, _JOBS, scheduler="none", machine={"hz": 250}, cgroups=groups, timeline=True, seed=1
+        drive.model,
+        _JOBS,
+        scheduler="none",
+        parameters={"hz": 250},
+        cgroups=groups,
+        costs="zero-cpu-time",
+        arrangement="fixed",
+        timeline=True,
+        seed=1,
     )
 
 

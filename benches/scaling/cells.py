@@ -50,8 +50,9 @@ class Cell:
             DEVICE,
             text,
             scheduler=self.scheduler,
-            machine={"plug_reads": True, "hz": 250},
-            processors=table.model_copy(update={"cpus": self.cpus}),
+            parameters={"plug_reads": True, "hz": 250},
+            costs=table.model_copy(update={"cpus": self.cpus}),
+            arrangement="fixed",
         )
 
 

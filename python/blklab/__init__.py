@@ -2,7 +2,8 @@
 
 `compare` runs an experiment, `load` reads a stored one, `simulate` and `simulate_many` run simulations alone,
 `schedulers.register` adds a scheduler of your own to them.
-These are for programs and notebooks; everything else is the command line's.
+`BlklabError` is the base of all errors. These are for programs and notebooks; everything else is the command
+line's.
 """
 
 from importlib import import_module
@@ -10,9 +11,10 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers know it by its name; typing takes as long to import as all of this
 
 if TYPE_CHECKING:
-    from blklab.notebook.comparison import Comparison as Comparison
-    from blklab.notebook.comparison import compare as compare
-    from blklab.notebook.comparison import load as load
+    from blklab.api.comparison import Comparison as Comparison
+    from blklab.api.comparison import load as load
+    from blklab.api.experiments import compare as compare
+    from blklab.errors import BlklabError as BlklabError
     from blklab.shipped.version import __version__ as __version__
     from blklab.simulator import schedulers as schedulers
     from blklab.simulator.request import SimulationRequest as SimulationRequest
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "__version__": "blklab.shipped.version",
-    "Comparison": "blklab.notebook.comparison",
-    "compare": "blklab.notebook.comparison",
-    "load": "blklab.notebook.comparison",
+    "BlklabError": "blklab.errors",
+    "Comparison": "blklab.api.comparison",
+    "compare": "blklab.api.experiments",
+    "load": "blklab.api.comparison",
     "SimulationRequest": "blklab.simulator.request",
     "SimulationResult": "blklab.simulator.simulation",
     "simulate": "blklab.simulator.simulation",
@@ -45,3 +48,8 @@ def __getattr__(name: str) -> object:
     if name in _PUBLIC_MODULES:
         return import_module(_PUBLIC_MODULES[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are not imported yet."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

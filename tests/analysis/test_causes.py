@@ -12,7 +12,6 @@ from blklab.records.behaviour import Behaviour
 from blklab.report.summary.causes import cause_sentence
 from blklab.simulator.request import SimulationRequest
 from blklab.simulator.simulation import run_request
-from blklab.spec.machines import load_machine
 
 _SEQUENTIAL_READERS = """
 [global]
@@ -89,7 +88,7 @@ _SLOW_DISK = "hdd-7200,queue_depth=1"
 def _behaviour(device: str, jobs: str, scheduler: str) -> Behaviour:
     result = run_request(
         SimulationRequest(
-            device, jobs, scheduler=scheduler, processors=load_machine("ordinary"), timeline=True, seed=3
+            device, jobs, scheduler=scheduler, costs="ordinary", arrangement="fixed", timeline=True, seed=3
         )
     )
     assert result.timeline is not None

@@ -21,7 +21,9 @@ MERGED = "[readers]\nrw=randread\nnumjobs=4\n[writers]\nrw=randwrite\nnumjobs=4\
 
 def _starved(more: str = "runtime=8s\n", jobs: str = EACH) -> tuple[list[Starved], list[JobSample]]:
     workload = parse_workload(HEAD + more + jobs, name="turns", source="turns")
-    request = SimulationRequest(DISK.removeprefix("sim:"), workload, scheduler="cfq")
+    request = SimulationRequest(
+        DISK.removeprefix("sim:"), workload, scheduler="cfq", costs="zero-cpu-time", arrangement="fixed"
+    )
     (answer,) = simulate_many([request], 1)
     return starved(workload, answer.jobs), list(answer.jobs)
 
@@ -52,7 +54,9 @@ def test_who_may_still_get_its_turn_does_not_starve() -> None:
 def test_a_job_without_any_io_starves_unless_it_was_to_wait(option: str, number: int) -> None:
     text = f"{HEAD}runtime=1s\n[one]\nrw=randread\n[other]\nrw=randread\n{option}"
     workload = parse_workload(text, name="two", source="two")
-    request = SimulationRequest(DISK.removeprefix("sim:"), workload, scheduler="noop")
+    request = SimulationRequest(
+        DISK.removeprefix("sim:"), workload, scheduler="noop", costs="zero-cpu-time", arrangement="fixed"
+    )
     (answer,) = simulate_many([request], 1)
     one, other = answer.jobs
     assert not starved(workload, [one, other])

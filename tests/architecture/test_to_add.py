@@ -138,7 +138,7 @@ def test_a_reader(checkout: Checkout) -> None:
         f"NAME = {NAME!r}\nSUMMARY = 'a format that nobody writes'\n"
         "def recognises(source): return False\ndef read(source, options): return []\n",
     )
-    checkout.insert(f"{readers}/__init__.py", '    "csv_table",\n', f'    "{NAME}",\n')
+    checkout.insert(f"{readers}/__init__.py", '    "csv": "csv', f'    "{NAME}": "{NAME}",\n')
     assert "a format that nobody writes" in checkout.command("analyse", "--help")
     holds("a reader", checkout)
 

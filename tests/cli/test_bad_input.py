@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.cli import _COMMANDS, run
+from blklab.cli import COMMANDS, run
 from blklab.errors import ExitCode
 
 GOOD_JOB = "[r]\nrw=randread\nbs=4k\ndirect=1\nnumber_ios=50\n"
@@ -216,7 +216,7 @@ def test_without_root_and_target_a_simulated_disk_answers_and_that_is_said() -> 
 
 
 def test_every_command_has_a_help_page(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in _COMMANDS:
+    for name in COMMANDS:
         assert run([name, "--help"]) == 0
         assert f"Usage: blklab {name}" in capsys.readouterr().out
 

@@ -12,7 +12,7 @@ import pytest
 
 from blklab.errors import RequirementError
 from blklab.execution.calibration.disk.fit import TWO_SIDED
-from blklab.execution.calibration.disk.ground import Measurement, SessionGround, opened_ground
+from blklab.execution.calibration.disk.ground import DiskMeasurement, SessionGround, opened_ground
 from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
 from blklab.execution.calibration.disk.hdd.closed_form import (
     Designed,
@@ -40,10 +40,10 @@ from blklab.execution.calibration.disk.placed_loads import PlacedLoad
 from blklab.execution.calibration.disk.profile_file import profile_text
 from blklab.execution.calibration.disk.runs import Runs
 from blklab.execution.calibration.disk.saved import SavedMeasurements
-from blklab.simulator.simulation import simulate
 from blklab.spec.profiles import load_profile
 from blklab.spec.targets import parse_target
 from disk_calibrations import MACHINE, SilentObserver, calibration_of, design_for
+from plain_simulation import simulate
 
 DISK = "hdd,rpm=7200,cache_segments=5,segment_sectors=160,cylinders=30000"
 REVOLUTION_NS = 60e9 / 7200
@@ -72,10 +72,10 @@ def an_arm_disk(**changes: Any) -> ArmDisk:
     return replace(disk, **changes)
 
 
-def taking(ns: float) -> Measurement:
+def taking(ns: float) -> DiskMeasurement:
     """Ten I/Os that all take the same time."""
     times = dict.fromkeys(("mean_ns", "min_ns", "max_ns", "p50_ns", "p95_ns", "p99_ns"), ns)
-    return Measurement(number=0, load="a", at_s=0, took_s=1, ios=10, iops=10, **times)
+    return DiskMeasurement(number=0, load="a", at_s=0, took_s=1, ios=10, iops=10, **times)
 
 
 class Disk:
@@ -86,7 +86,7 @@ class Disk:
         self.space_bytes = ground.facts.space_bytes
         self.count = 0
 
-    def measure(self, load: Load, runtime_us: int) -> Measurement:
+    def measure(self, load: Load, runtime_us: int) -> DiskMeasurement:
         self.count += 1
         return self.ground.measure(load, number=self.count, runtime_us=runtime_us)
 
@@ -208,10 +208,10 @@ def test_what_is_quick_with_the_arm_is_not_in_the_memory() -> None:
     """Places in turn may come under the head just when the arm gets there."""
     disk = an_arm_disk(revolution_ns=60e9 / 4200)
 
-    def measure(load: Load, runtime_us: int) -> Measurement:
+    def measure(load: Load, runtime_us: int) -> DiskMeasurement:
         places = int(load.name.rsplit("-", 1)[1])
         time_ns = disk.hit_ns + 10_000 if places <= 84 else 0.15 * disk.revolution_ns
-        return Measurement(
+        return DiskMeasurement(
             number=0,
             load=load.name,
             at_s=0,

@@ -11,10 +11,10 @@ import pytest
 
 from blklab.backends import Session
 from blklab.errors import RunFailedError
-from blklab.execution.calibration.fit import BASELINE, Observation, fitted
+from blklab.execution.calibration.fit import BASELINE, CostObservation, fitted
 from blklab.execution.calibration.host_fidelity import HostCell, HostFidelityDocument, HostPair, host_fidelity
 from blklab.execution.calibration.loads import CHECKED, FITTED, MATRIX, Load
-from blklab.execution.calibration.measuring import Measurement, MemoryDevice, difference, memory_device
+from blklab.execution.calibration.measuring import CostMeasurement, MemoryDevice, difference, memory_device
 from blklab.execution.calibration.prediction import predicted_iops
 from blklab.execution.calibration.table_file import table_text
 from blklab.records.samples import MachineDescription
@@ -29,10 +29,10 @@ START = Machine(
 )
 
 
-def _observed(machine: Machine, loads: tuple[Load, ...]) -> list[Observation]:
+def _observed(machine: Machine, loads: tuple[Load, ...]) -> list[CostObservation]:
     iops = predicted_iops([(load, name) for load in loads for name in (BASELINE, "bfq")], machine)
     return [
-        Observation(
+        CostObservation(
             load,
             iops[(load, BASELINE)],
             0.01,
@@ -165,7 +165,7 @@ def test_pairs_are_decided_as_in_a_comparison() -> None:
     assert uncorrected is not None
     assert uncorrected.p_difference < 0.05
     machine = cast("MachineDescription", SimpleNamespace(kernel="6"))
-    document = host_fidelity(Measurement(machine, 18, {load: series}), load_machine("ordinary"))
+    document = host_fidelity(CostMeasurement(machine, 18, {load: series}), load_machine("ordinary"))
     decided = {(pair.faster, pair.slower) for pair in document.pairs}
     assert decided == {("none", "bfq"), ("mq-deadline", "bfq"), ("kyber", "bfq")}
 

@@ -17,7 +17,7 @@ from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.forward import Forward
 from blklab.execution.calibration.disk.ground import (
     DiskFacts,
-    Measurement,
+    DiskMeasurement,
     SessionGround,
     opened_ground,
     quantile_ns,
@@ -48,10 +48,10 @@ from blklab.linux.queue.hardware import (
     segment_limits,
 )
 from blklab.records.samples import LatencyHistogram
-from blklab.simulator.simulation import simulate
 from blklab.spec.profiles import calibrated_profiles, load_profile
 from blklab.spec.targets import parse_target
 from disk_calibrations import MACHINE, SilentObserver, calibration_of, design_for
+from plain_simulation import simulate
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -184,9 +184,9 @@ def test_a_profile_without_a_table_of_calibration_is_as_before(tmp_path: Path) -
         load_profile(str(path))
 
 
-def measured(load: DiskLoad, p50_us: float, *, number: int = 0, iops: float = 1000) -> Measurement:
+def measured(load: DiskLoad, p50_us: float, *, number: int = 0, iops: float = 1000) -> DiskMeasurement:
     time_ns = 1000 * p50_us
-    return Measurement(
+    return DiskMeasurement(
         number=number,
         load=load.name,
         at_s=number,
@@ -225,7 +225,7 @@ def test_an_arm_takes_longer_over_longer_ways(times_us: Sequence[float], expecte
 
 
 def test_drift_and_odd_runs_are_noticed() -> None:
-    def runs(change: float, odd: Sequence[int] = ()) -> list[Measurement]:
+    def runs(change: float, odd: Sequence[int] = ()) -> list[DiskMeasurement]:
         return [
             measured(
                 REFERENCE,
@@ -266,7 +266,7 @@ class Halting(SessionGround):
         self.left = left
         self.seen: list[str] = []
 
-    def measure(self, load: Load, *, number: int, runtime_us: int) -> Measurement:
+    def measure(self, load: Load, *, number: int, runtime_us: int) -> DiskMeasurement:
         if self.left == 0:
             raise KeyboardInterrupt
         self.left -= 1
@@ -292,7 +292,7 @@ def test_an_interrupted_calibration_goes_on_where_it_was(tmp_path: Path) -> None
     second, saved = halted(tmp_path / "parts.toml", 17)
     assert first + second == whole
 
-    def without_times(found: SavedMeasurements) -> list[Measurement]:
+    def without_times(found: SavedMeasurements) -> list[DiskMeasurement]:
         return [one.model_copy(update={"at_s": 0, "took_s": 0}) for one in found.measurements]
 
     assert without_times(saved) == without_times(all_saved)

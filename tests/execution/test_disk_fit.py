@@ -11,9 +11,9 @@ from blklab.backends.modelled_device import device_facts
 from blklab.execution.calibration.disk.forward import FINE_IOS, Forward, most_rate
 from blklab.execution.calibration.disk.ground import DiskFacts
 from blklab.execution.calibration.disk.loads import DiskLoad, fitted_loads
-from blklab.execution.calibration.disk.observations import Observation, Row, fitted_rows
+from blklab.execution.calibration.disk.observations import DiskObservation, Row, fitted_rows
 from blklab.execution.calibration.disk.parameters import MOST_PARALLEL, Layout, Service, VirtualDisk
-from blklab.execution.calibration.disk.search import Problem, best_traded, tolerated
+from blklab.execution.calibration.disk.search import DiskProblem, best_traded, tolerated
 from blklab.execution.calibration.disk.start import likely_batch_size, link_units
 from blklab.linux.queue.hardware import HardwareQueues
 from blklab.simulator.request import model_target
@@ -49,11 +49,11 @@ _UNKNOWN_SEEDS = range(31, 35)
 """Of the disk; the search has others."""
 
 
-def observed(forward: Forward) -> dict[Row, Observation]:
+def observed(forward: Forward) -> dict[Row, DiskObservation]:
     rows = fitted_rows(LOADS)
     runs = [forward.predicted(TRUTH, rows, seed=seed, ios=FINE_IOS) for seed in _UNKNOWN_SEEDS]
     logs = np.mean(runs, axis=0).tolist()
-    return {row: Observation(log=log, error=_ERROR, count=4) for row, log in zip(rows, logs, strict=True)}
+    return {row: DiskObservation(log=log, error=_ERROR, count=4) for row, log in zip(rows, logs, strict=True)}
 
 
 @pytest.fixture(scope="module")
@@ -63,20 +63,20 @@ def forward() -> Forward:
 
 
 @pytest.fixture(scope="module")
-def found(forward: Forward) -> dict[Row, Observation]:
+def found(forward: Forward) -> dict[Row, DiskObservation]:
     return observed(forward)
 
 
-def layout_of(found: dict[Row, Observation]) -> Layout:
+def layout_of(found: dict[Row, DiskObservation]) -> Layout:
     links = link_units(found, LOADS, writes=True)
     return Layout(writes=True, flushes=False, latency_ns=TRUTH.read.latency_ns, links=links)
 
 
-def test_a_search_finds_the_way_over_a_full_link(forward: Forward, found: dict[Row, Observation]) -> None:
+def test_a_search_finds_the_way_over_a_full_link(forward: Forward, found: dict[Row, DiskObservation]) -> None:
     layout, rows = layout_of(found), fitted_rows(LOADS)
 
-    def problem(like: VirtualDisk) -> Problem:
-        return Problem(forward, layout, like, rows, found, model_error=0.0, ios=FINE_IOS)
+    def problem(like: VirtualDisk) -> DiskProblem:
+        return DiskProblem(forward, layout, like, rows, found, model_error=0.0, ios=FINE_IOS)
 
     better = best_traded(problem(FALSE), FALSE)
     vector, cost = problem(better).solved(calls=12)
@@ -87,11 +87,11 @@ def test_a_search_finds_the_way_over_a_full_link(forward: Forward, found: dict[R
 
 
 def test_a_single_command_takes_as_long_when_the_link_trades_places(
-    forward: Forward, found: dict[Row, Observation]
+    forward: Forward, found: dict[Row, DiskObservation]
 ) -> None:
     layout = layout_of(found)
     rows = [row for row in fitted_rows(LOADS) if row[0].direction == "write"]
-    problem = Problem(forward, layout, FALSE, rows, found, model_error=0.0, ios=FINE_IOS)
+    problem = DiskProblem(forward, layout, FALSE, rows, found, model_error=0.0, ios=FINE_IOS)
     traded = best_traded(problem, FALSE)
     assert traded.write.command_ns < 0.8 * FALSE.write.command_ns
     assert traded.write.command_ns + traded.write.latency_ns == pytest.approx(
@@ -100,7 +100,7 @@ def test_a_single_command_takes_as_long_when_the_link_trades_places(
     assert traded.read == FALSE.read, "reads tell nothing here"
 
 
-def test_no_step_fills_the_link(found: dict[Row, Observation]) -> None:
+def test_no_step_fills_the_link(found: dict[Row, DiskObservation]) -> None:
     layout = layout_of(found)
     steps = dict(zip(layout.names, layout.steps().tolist(), strict=True))
     for direction in ("read", "write"):
@@ -113,13 +113,13 @@ def test_no_step_fills_the_link(found: dict[Row, Observation]) -> None:
         assert steps[f"{direction}.transfer"] * units.kib_ns < service.kib_ns / 10
 
 
-def test_a_vector_is_its_disk(found: dict[Row, Observation]) -> None:
+def test_a_vector_is_its_disk(found: dict[Row, DiskObservation]) -> None:
     layout = layout_of(found)
     again = layout.disk(layout.vector(TRUTH), FALSE)
     assert again.parameters() == TRUTH.parameters()
 
 
-def test_no_time_is_beyond_what_a_profile_can_have(found: dict[Row, Observation]) -> None:
+def test_no_time_is_beyond_what_a_profile_can_have(found: dict[Row, DiskObservation]) -> None:
     """On a disk of another kind a search may run away with a figure."""
     layout = layout_of(found)
     vector = layout.vector(TRUTH)

@@ -18,7 +18,7 @@ from blklab.execution.calibration.disk.flash.filling import Point, last_line, st
 from blklab.execution.calibration.disk.flash.fit import FlashFit
 from blklab.execution.calibration.disk.flash.loads import longest_stride, sized
 from blklab.execution.calibration.disk.flash.structure import stripe_bytes, structure_of
-from blklab.execution.calibration.disk.ground import Measurement, SessionGround, opened_ground
+from blklab.execution.calibration.disk.ground import DiskMeasurement, SessionGround, opened_ground
 from blklab.execution.calibration.disk.limits import Limits, buffer_load
 from blklab.execution.calibration.disk.loads import Load
 from blklab.execution.calibration.disk.profile_file import profile_text
@@ -56,7 +56,7 @@ TARGET = "sim:flash," + ",".join(f"{key}={value}" for key, value in TRUTH.items(
 NO_LIMIT = Limits(ios=None, rate=None, seen_ios=0, seen_bytes=0, most_iops=math.inf, most_rate=math.inf)
 COUNTED = ("dies", "channels", "planes", "page")
 
-Measure = Callable[[Load, int], Measurement]
+Measure = Callable[[Load, int], DiskMeasurement]
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def measuring(target: str) -> Iterator[tuple[SessionGround, Measure]]:
     with opened_ground(parse_target(target), seed=1, machine=MACHINE) as ground:
         numbers = iter(range(1000))
 
-        def measure(load: Load, runtime_us: int) -> Measurement:
+        def measure(load: Load, runtime_us: int) -> DiskMeasurement:
             return ground.measure(load, number=next(numbers), runtime_us=runtime_us)
 
         yield ground, measure
@@ -103,7 +103,7 @@ def test_a_space_too_small_for_strides_is_not_asked() -> None:
     assert longest_stride(1 << 40) == 16 * 105 * MIB
     assert longest_stride(1 << 30) == 105 * MIB
 
-    def measure(load: Load, runtime_us: int) -> Measurement:
+    def measure(load: Load, runtime_us: int) -> DiskMeasurement:
         raise AssertionError(load.name)
 
     assert stripe_bytes(measure, 64 * MIB) is None

@@ -18,7 +18,7 @@ from blklab.execution.calibration.disk.flash.filling import Line, Point, Stages,
 from blklab.execution.calibration.disk.flash.loads import Row, refilling
 from blklab.execution.calibration.disk.flash.long_writes import long_writes, with_long_writes
 from blklab.execution.calibration.disk.flash.refilling import Refill, refilled, with_refill
-from blklab.execution.calibration.disk.flash.search import Observed, Problem
+from blklab.execution.calibration.disk.flash.search import FlashProblem, Observed
 from blklab.execution.calibration.disk.flash.valleys import walked
 from blklab.execution.calibration.disk.ground import opened_ground
 from blklab.execution.calibration.disk.limits import buffer_load
@@ -60,7 +60,7 @@ def drive() -> FlashDrive:
         )
 
 
-class ClosedForm(Problem):
+class ClosedForm(FlashProblem):
     """A problem whose numbers are a function of the drive."""
 
     def __init__(
@@ -153,11 +153,11 @@ def test_drawn_loads_have_the_error_of_chance_though_few_repetitions_agree(drive
     runs = model.measured(row.device(drive), [load], range(1, 17))[0]
     chance = float(np.std([math.log(run.iops) for run in runs], ddof=1))
     agreeing = Observed(row, log=math.log(runs[0].iops), error=3e-4, count=3)
-    problem = Problem([agreeing], Layout(("program",)), drive, model, {})
+    problem = FlashProblem([agreeing], Layout(("program",)), drive, model, {})
     # Of three repetitions less four simulations.
     assert problem.own_errors[0] == pytest.approx(chance * math.sqrt(1 / 3 + 1 / 4), rel=0.5)
     apart = replace(agreeing, error=5 * chance)
-    assert Problem([apart], Layout(("program",)), drive, model, {}).own_errors[0] > 5 * chance
+    assert FlashProblem([apart], Layout(("program",)), drive, model, {}).own_errors[0] > 5 * chance
 
 
 def test_a_walk_without_restarts_left_has_intervals_nevertheless(

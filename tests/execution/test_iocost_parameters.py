@@ -30,21 +30,21 @@ from blklab.execution.iocost.solutions import (
     naive,
     swept_solutions,
 )
-from blklab.execution.iocost.stages import Stages, doubtful_remarks, measured
+from blklab.execution.iocost.stages import IocostStages, doubtful_remarks, measured
 from blklab.execution.iocost.sweep import Qos, scaled
 from blklab.execution.iocost.vrate_range import NEARLY, Floats, Vrate, VrateRange, vrate_range
 from blklab.execution.iocost.written import hwdb_text, model_line, qos_line
 from blklab.records.samples import LatencyHistogram, RunSample
-from blklab.simulator.simulation import simulate
 from blklab.spec.machines import load_machine
 from blklab.spec.plan import derive_seed
 from blklab.spec.profiles import Profile
 from blklab.spec.targets import parse_target
+from plain_simulation import simulate
 
 MACHINE = load_machine("ordinary")
 MODEL = dict(zip(COEFFICIENTS, (500_000_000, 90_000, 80_000, 400_000_000, 70_000, 60_000), strict=True))
 DISK = "virtual,read_latency=200us,write_latency=300us,parallel=3,queue_depth=8,full_duplex=0"
-SHORT = Stages(rounds=3, runtime_us=100_000, processes=1, seed=3)
+SHORT = IocostStages(rounds=3, runtime_us=100_000, processes=1, seed=3)
 
 
 class Silent:
@@ -329,7 +329,7 @@ def test_a_simulated_disks_coefficients_are_those_of_direct_simulations() -> Non
                 loads[name].workload(space_bytes=space_bytes, ramp_us=runtime_us // 5, runtime_us=runtime_us),
                 scheduler="none",
                 queue=QUEUE,
-                processors=MACHINE,
+                costs=MACHINE,
                 seed=derive_seed(SHORT.seed, "calibrate", number),
                 arrangement="drawn",
             )
@@ -367,7 +367,7 @@ def test_a_disk_that_drains_slowly_is_rated_before_it_drains() -> None:
     for runtime_us, seeds in ((40_000_000, range(1)), (500_000, range(20))):
         workload = load.workload(space_bytes=1 << 30, ramp_us=100_000, runtime_us=runtime_us)
         found = [
-            simulate(disk, workload, scheduler="none", queue=QUEUE, processors=MACHINE, seed=seed)
+            simulate(disk, workload, scheduler="none", queue=QUEUE, costs=MACHINE, seed=seed)
             for seed in seeds
         ]
         whole = np.mean([1e9 * one.jobs[0].directions[0].ios / one.jobs[0].runtime_ns for one in found])
@@ -429,11 +429,11 @@ def test_intervals_of_drawn_disks_hold_what_long_simulations_find() -> None:
         disk = drawn_disk(draw)
         with opened_ground(parse_target(f"sim:{disk}"), seed=1, machine=MACHINE, queue=QUEUE) as ground:
             space_bytes = ground.facts.space_bytes
-            stages = Stages(rounds=4, runtime_us=1_000_000, processes=1, seed=1)
+            stages = IocostStages(rounds=4, runtime_us=1_000_000, processes=1, seed=1)
             found = {one.name: one for one in measured(ground, stages, Silent()).coefficients}
         for name, load in coefficient_loads(1, 32).items():
             workload = load.workload(space_bytes=space_bytes, ramp_us=200_000, runtime_us=10_000_000)
-            result = simulate(disk, workload, scheduler="none", queue=QUEUE, processors=MACHINE, seed=99)
+            result = simulate(disk, workload, scheduler="none", queue=QUEUE, costs=MACHINE, seed=99)
             entry = result.jobs[0].directions[0]
             truth = (entry.bytes if name.endswith("bps") else entry.ios) * 1e9 / entry.runtime_ns
             inside += found[name].low <= truth <= found[name].high

@@ -10,24 +10,24 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from blklab.errors import RunFailedError
-from blklab.execution.judgement.answers import Answer, answers_to, require_answer, settled
+from blklab.execution.judgement.answers import JudgementAnswer, answers_to, require_answer, settled
 from blklab.execution.judgement.document import JudgementDocument, outcome_of
 from blklab.execution.judgement.judge import Judgement
 from blklab.execution.judgement.junit import judgement_suite
 from blklab.execution.judgement.loads import LOADS
 from blklab.execution.judgement.page import page_of
-from blklab.execution.judgement.questions import BESIDE_ON, SCHEDULERS, Question, Scope
+from blklab.execution.judgement.questions import BESIDE_ON, SCHEDULERS, JudgementQuestion, Scope
 from blklab.guests.kernels.build_record import BuildRecord
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample
 from blklab.report.monitoring.junit import junit_xml
-from blklab.simulator.simulation import simulate
 from blklab.spec.changes import parse_changes
 from blklab.spec.plan import CellKey
 from blklab.spec.workloads import parse_workload
+from plain_simulation import simulate
 
-QUESTION = Question("hdd-7200", "bfq", "streams")
-OTHER_QUESTION = Question("hdd-7200", "kyber", "streams")
+QUESTION = JudgementQuestion("hdd-7200", "bfq", "streams")
+OTHER_QUESTION = JudgementQuestion("hdd-7200", "kyber", "streams")
 NS_PER_SECOND = 1_000_000_000
 NO_IOS = {"count": 0, "sum_ns": 0, "min_ns": 0, "max_ns": 0, "bins": {}}
 
@@ -67,7 +67,7 @@ def pairs(effect: float, seed: int = 1, rounds: int = 8) -> list[tuple[RunSample
     return found
 
 
-def of_iops(answers: list[Answer]) -> Answer:
+def of_iops(answers: list[JudgementAnswer]) -> JudgementAnswer:
     (found,) = [answer for answer in answers if answer.metric == "iops"]
     return found
 
@@ -115,7 +115,7 @@ def test_chance_alone_is_rarely_taken_for_a_difference() -> None:
     wrong = 0
     for change in range(100):
         runs = {
-            Question("hdd-7200", "bfq", f"load {number}"): pairs(1.0, seed=1000 * change + number)
+            JudgementQuestion("hdd-7200", "bfq", f"load {number}"): pairs(1.0, seed=1000 * change + number)
             for number in range(10)
         }
         wrong += any(answer.outcome in ("faster", "slower") for answer in answers_to(runs))

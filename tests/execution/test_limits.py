@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blklab.execution.calibration.disk.document import limit_figures
-from blklab.execution.calibration.disk.ground import Measurement, SessionGround, opened_ground
+from blklab.execution.calibration.disk.ground import DiskMeasurement, SessionGround, opened_ground
 from blklab.execution.calibration.disk.lengths import Lengths, measured_lengths
 from blklab.execution.calibration.disk.limits import (
     Limits,
@@ -38,7 +38,7 @@ def limits(parameters: str, disk: str = DISK) -> Limits:
     with opened_ground(parse_target(disk + parameters), seed=1, machine=MACHINE) as ground:
         number = 0
 
-        def measure(load: Load, runtime_us: int) -> Measurement:
+        def measure(load: Load, runtime_us: int) -> DiskMeasurement:
             nonlocal number
             number += 1
             return ground.measure(load, number=number, runtime_us=runtime_us)

@@ -12,7 +12,7 @@ from blklab.execution.calibration.disk.forward import Forward, Logs
 from blklab.execution.calibration.disk.ground import opened_ground
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.loop_device import LoopFit, fitted_loop, is_closer, model_error
-from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.disk.observations import DiskObservation, Row
 from blklab.execution.calibration.disk.profile_file import profile_text
 from blklab.linux.disks.loop import is_in_memory
 from blklab.spec.profiles import load_profile
@@ -23,9 +23,10 @@ LOADS = [DiskLoad("read", 4, depth) for depth in (1, 8, 32, 64)]
 RATES = (10_000.0, 60_000.0, 90_000.0, 90_000.0)
 
 
-def found(error: float = 0.01) -> dict[Row, Observation]:
+def found(error: float = 0.01) -> dict[Row, DiskObservation]:
     return {
-        (load, "iops"): Observation(math.log(rate), error, 3) for load, rate in zip(LOADS, RATES, strict=True)
+        (load, "iops"): DiskObservation(math.log(rate), error, 3)
+        for load, rate in zip(LOADS, RATES, strict=True)
     }
 
 
@@ -120,8 +121,8 @@ def test_parts_of_the_table_are_found() -> None:
     with opened_ground(parse_target("sim:loop,capacity=64m,depth=32"), seed=1, machine=MACHINE) as ground:
         forward = Forward(ground.facts, MACHINE, dict.fromkeys([*loads, other], 100_000.0))
         rates = forward.on_devices(dict.fromkeys(loads, true), seed=7)
-        measured: dict[Row, Observation] = {
-            (load, "iops"): Observation(logs["iops"], 0.01, 3) for load, logs in rates.items()
+        measured: dict[Row, DiskObservation] = {
+            (load, "iops"): DiskObservation(logs["iops"], 0.01, 3) for load, logs in rates.items()
         }
         fit = fitted_loop(forward, measured, loads)
         of_reads = fitted_loop(forward, measured, [load for load in loads if load.reads_only])

@@ -14,7 +14,7 @@ import pytest
 from blklab.execution.calibration.disk.fit import TWO_SIDED
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.parameters import Floats, Layout, LinkUnits, Service, VirtualDisk
-from blklab.execution.calibration.disk.search import Problem
+from blklab.execution.calibration.disk.search import DiskProblem
 from blklab.execution.calibration.disk.servers import Servers, likely_servers
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
@@ -27,7 +27,7 @@ def a_disk(**changes: Any) -> VirtualDisk:
     return replace(disk, **changes)
 
 
-class ClosedForm(Problem):
+class ClosedForm(DiskProblem):
     """Random reads, whose rates queueing theory gives, on a disk that takes so many commands at once."""
 
     def __init__(self, truth: VirtualDisk, like: VirtualDisk, queue_depth: int) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from blklab.backends import Announce
 from blklab.errors import RequirementError
-from blklab.execution.calibration.disk.ground import DiskFacts, Measurement
+from blklab.execution.calibration.disk.ground import DiskFacts, DiskMeasurement
 from blklab.execution.calibration.disk.loads import REFERENCE, Load
 from blklab.execution.calibration.disk.runs import Runs
-from blklab.execution.calibration.disk.saved import Design, SavedMeasurements
+from blklab.execution.calibration.disk.saved import SavedDesign, SavedMeasurements
 from blklab.execution.calibration.disk.steady import (
     MOST_ROUNDS,
     conditioned,
@@ -53,8 +53,8 @@ def test_five_rounds_must_be_alike_and_level(rates: tuple[float, ...], *, reache
     assert steady_state(rates).reached == reached
 
 
-def measured(load: Load, iops: float, *, took_s: float, number: int = 0) -> Measurement:
-    return Measurement(
+def measured(load: Load, iops: float, *, took_s: float, number: int = 0) -> DiskMeasurement:
+    return DiskMeasurement(
         number=number,
         load=load.name,
         at_s=0,
@@ -71,7 +71,7 @@ def rounds_of(rates: list[float]) -> list[float]:
     """The rounds that conditioning makes on a disk with these rates; the last one stays."""
     made: list[float] = []
 
-    def measure(load: Load, runtime_us: int) -> Measurement:
+    def measure(load: Load, runtime_us: int) -> DiskMeasurement:
         # A rate of 0 stands for a disk that never becomes steady.
         iops = rates[min(len(made), len(rates) - 1)] or 100.0 * 2 ** len(made)
         made.append(iops)
@@ -109,7 +109,7 @@ class NoGround:
     def prepare(self, loads: Sequence[Load], announce: Announce) -> None:
         raise AssertionError
 
-    def measure(self, load: Load, *, number: int, runtime_us: int) -> Measurement:
+    def measure(self, load: Load, *, number: int, runtime_us: int) -> DiskMeasurement:
         raise AssertionError
 
     def commands(self, load: Load, *, runtime_us: int) -> list[str]:
@@ -117,7 +117,7 @@ class NoGround:
 
 
 def test_conditioning_does_not_count_against_the_budget(tmp_path: Path) -> None:
-    design = Design(
+    design = SavedDesign(
         target="/srv",
         disk="",
         capacity_bytes=1,

@@ -8,16 +8,16 @@ import pytest
 
 from blklab.execution.calibration.disk.document import DiskCalibration
 from blklab.execution.calibration.disk.forward import Forward
-from blklab.execution.calibration.disk.ground import Measurement, opened_ground
+from blklab.execution.calibration.disk.ground import DiskMeasurement, opened_ground
 from blklab.execution.calibration.disk.limits import Limits, buffer_load, with_write_buffer
 from blklab.execution.calibration.disk.loads import BUFFERED_HOLDOUTS, DiskLoad, Load
 from blklab.execution.calibration.disk.observations import Row, observations
 from blklab.execution.calibration.disk.parameters import Service, VirtualDisk
 from blklab.execution.calibration.disk.profile_file import profile_text
 from blklab.execution.calibration.disk.short_runs import as_if_long
-from blklab.simulator.simulation import simulate
 from blklab.spec.targets import parse_target
 from disk_calibrations import MACHINE, calibration_of
+from plain_simulation import simulate
 
 DISK = (
     "sim:virtual,read_latency=200us,read_spread=200,write_latency=60us,write_spread=200"
@@ -30,7 +30,7 @@ BUDGET_NS = 60_000_000_000
 def buffer_of(parameters: str, *, most_s: float) -> Limits:
     with opened_ground(parse_target(DISK + parameters), seed=1, machine=MACHINE) as ground:
 
-        def measure(load: Load, runtime_us: int) -> Measurement:
+        def measure(load: Load, runtime_us: int) -> DiskMeasurement:
             return ground.measure(load, number=runtime_us, runtime_us=runtime_us)
 
         load = buffer_load(queue_depth=32, max_sectors_kb=1280, space_bytes=ground.facts.space_bytes)

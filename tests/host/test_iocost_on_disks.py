@@ -10,7 +10,7 @@ import pytest
 from blklab.errors import RequirementError
 from blklab.execution.iocost.determine import IoCostRequest, determined
 from blklab.execution.iocost.drive import obstacle_here
-from blklab.execution.iocost.stages import Stages
+from blklab.execution.iocost.stages import IocostStages
 from host.conftest import Filesystem, LoopDevice
 
 pytestmark = pytest.mark.root
@@ -31,7 +31,7 @@ def request(target: str) -> IoCostRequest:
         needs_model=False,
         machine=None,
         solution=None,
-        stages=Stages(rounds=3, runtime_us=200_000, processes=1, seed=1),
+        stages=IocostStages(rounds=3, runtime_us=200_000, processes=1, seed=1),
         file_bytes=16 << 20,
     )
 

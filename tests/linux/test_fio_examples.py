@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import blklab
 from blklab import _core
 from blklab.errors import JobFileError
 from blklab.linux.load.fio import check_job_file, find_fio, job_file_text
@@ -21,6 +20,7 @@ from blklab.linux.scratch.layout import regions_on_device
 from blklab.spec.modelled_options import option_uses
 from blklab.spec.workloads import Job, Workload, load_workload, parse_workload
 from fio_examples import FOLDER, HOST_ONLY, LEFT_OUT, MODELLED, smaller
+from plain_simulation import simulate
 
 pytestmark = pytest.mark.skipif(
     not FOLDER.is_dir(), reason="fio's examples are not installed (Debian: fio-examples)"
@@ -184,6 +184,6 @@ def test_fio_takes_what_blklab_writes_of_an_example(name: str, tmp_path: Path) -
 def test_every_modelled_example_runs_in_the_simulator(name: str) -> None:
     work = parse_workload(smaller(name), name=name, source=f"{name}.fio")
     device = f"fixed,latency=100us,depth=32,capacity={DEVICE_BYTES}"
-    result = blklab.simulate(device, work.text, scheduler="mq-deadline")
+    result = simulate(device, work.text, scheduler="mq-deadline")
     assert [job.name for job in result.jobs] == [job.name for job in work.jobs]
     assert sum(entry.ios for job in result.jobs for entry in job.directions) > 0

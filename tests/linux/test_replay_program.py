@@ -20,8 +20,8 @@ from blklab.linux.load.replay_path import ios_in_turn
 from blklab.linux.queue.hardware import SegmentLimits
 from blklab.linux.scratch.layout import regions_in_directory, regions_on_device
 from blklab.shipped import guest_program
-from blklab.simulator.simulation import simulate
 from blklab.spec.workloads import Workload, load_workload, parse_workload
+from plain_simulation import simulate
 
 TRACE = """\
   8,0 0 1 0.000000000 100 Q R 8 + 8 [a]

@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import blklab
-from blklab.errors import MissingToolError, SpecError, UnknownNameError
-from blklab.notebook.tables import TableName
+from blklab.api.tables import TableName
+from blklab.errors import MissingToolError, SpecError, UnknownNameError, UsageError
 from blklab.testing.experiments import make_experiment, make_spec, make_workload
 
 JOB = "[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\nnumber_ios=300\nsize=64m\n"
@@ -139,10 +139,10 @@ def test_a_comparison_shows_its_report(comparison: blklab.Comparison) -> None:
 
 
 def test_mistakes_are_named(comparison: blklab.Comparison, job: str) -> None:
-    with pytest.raises(SpecError, match="unknown key 'shedulers'"):
-        blklab.compare(DEVICE, shedulers=["none"])
+    with pytest.raises(UsageError, match="no argument 'shedulers'"):
+        blklab.compare(DEVICE, shedulers=["none"])  # type: ignore[call-arg]
     with pytest.raises(SpecError, match="blocks"):
-        blklab.compare(DEVICE, workloads=[job], blocks="many")
+        blklab.compare(DEVICE, workloads=[job], blocks="many")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="no workload 'other'"):
         comparison.charts("other")
     with pytest.raises(UnknownNameError, match="no table 'rows'"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-import blklab
 from blklab.report.trace.submitters import TracedRun, traced_run
+from plain_simulation import simulate
 
 HOSTILE = "<b>&x"
 """Names that a section may have."""
@@ -50,7 +50,7 @@ CASES: dict[str, tuple[str, str, str]] = {
 def cast_for(case: str) -> TracedRun:
     """The recorded run of a case."""
     device, scheduler, jobs = CASES[case]
-    timeline = blklab.simulate(device, jobs, scheduler=scheduler, timeline=True).timeline
+    timeline = simulate(device, jobs, scheduler=scheduler, timeline=True).timeline
     if timeline is None:
         raise TypeError("no timeline was recorded")
     return traced_run(timeline)

@@ -11,7 +11,8 @@ from blklab.simulator.benchmark_emulation import (
     iozone_job_file,
     tiotest_job_file,
 )
-from blklab.simulator.simulation import SimulationResult, simulate
+from blklab.simulator.simulation import SimulationResult
+from plain_simulation import simulate
 
 MIB = 1 << 20
 
@@ -64,7 +65,7 @@ def test_a_small_file_measures_memory_and_a_large_one_the_disk() -> None:
     assert _rate(small, "reread") > 1e9
     assert _rate(small, "random-read") > 1e9
     jobs = iozone_job_file(64 << 10, 256 * MIB, tests)
-    large = simulate("hdd-7200", jobs, scheduler="cfq", machine={"memory": 64 * MIB})
+    large = simulate("hdd-7200", jobs, scheduler="cfq", parameters={"memory": 64 * MIB})
     assert 100e6 < _rate(large, "read") < 250e6
     assert _rate(large, "random-read") < _rate(large, "read") / 5
     assert _rate(large, "backward-read") < _rate(large, "read")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import blklab
 from blklab.cli import run
 from blklab.errors import ExitCode, JobFileError
 from blklab.linux.scratch.amounts import refuse_endless
 from blklab.spec.workloads import load_workload, parse_workload
+from plain_simulation import simulate
 
 CASES = Path(__file__).parent.parent / "cases" / "job_files"
 FAST = "sim:fixed,latency=100us,depth=32,capacity=64m"
@@ -43,8 +43,8 @@ def test_a_job_that_ends_within_its_ramp_is_named_beside_the_result(
 def test_a_runtime_beside_the_file_counts_for_time_based_jobs_without_one() -> None:
     text = (CASES / "time-based-without-runtime.fio").read_text(encoding="utf-8")
     device = "fixed,latency=100us,depth=32,capacity=64m"
-    alone = blklab.simulate(device, text, scheduler="none")
-    timed = blklab.simulate(device, text, scheduler="none", runtime="200ms")
+    alone = simulate(device, text, scheduler="none")
+    timed = simulate(device, text, scheduler="none", runtime="200ms")
     assert alone.job("a").directions[0].ios == 256
     assert timed.job("a").directions[0].ios == 2000
 
@@ -52,10 +52,10 @@ def test_a_runtime_beside_the_file_counts_for_time_based_jobs_without_one() -> N
 def test_several_files_are_simulated_buffered_and_direct() -> None:
     for direct in (0, 1):
         jobs = f"[a]\nrw=read\nbs=16k\nsize=6m\nnrfiles=3\ndirect={direct}\n"
-        result = blklab.simulate("hdd-7200", jobs, scheduler="mq-deadline")
+        result = simulate("hdd-7200", jobs, scheduler="mq-deadline")
         assert result.job("a").directions[0].ios == 384
     rounds = [
-        blklab.simulate("hdd-7200", f"[a]\nrw=read\nbs=16k\nsize=6m\n{options}\n", scheduler="mq-deadline")
+        simulate("hdd-7200", f"[a]\nrw=read\nbs=16k\nsize=6m\n{options}\n", scheduler="mq-deadline")
         .job("a")
         .runtime_ns
         for options in ("", "nrfiles=3\nfile_service_type=sequential", "nrfiles=3")
@@ -66,7 +66,7 @@ def test_several_files_are_simulated_buffered_and_direct() -> None:
 
 def test_blocks_of_any_size_are_simulated_where_they_are_buffered() -> None:
     jobs = "[journal]\nrw=write\nbs=2300\nfdatasync=1\nsize=200k\n"
-    result = blklab.simulate("ssd-sata", jobs, scheduler="none")
+    result = simulate("ssd-sata", jobs, scheduler="none")
     writes, syncs = result.job("journal").directions
     assert (writes.ios, writes.bytes) == (89, 89 * 2300)
     assert syncs.ios == 89

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import blklab
 from blklab.simulator.simulation import SimulationResult
+from plain_simulation import simulate
 
 DEVICE = "fixed,latency=100us,depth=32,capacity=64m"
 
 
 def run(jobs: str) -> SimulationResult:
-    return blklab.simulate(DEVICE, f"[global]\ndirect=1\nrw=randread\nsize=1m\n{jobs}", scheduler="none")
+    return simulate(DEVICE, f"[global]\ndirect=1\nrw=randread\nsize=1m\n{jobs}", scheduler="none")
 
 
 def ios(result: SimulationResult, name: str) -> int:
@@ -52,7 +52,7 @@ def test_a_share_of_ios_has_its_own_priority() -> None:
     jobs = "[a]\nioengine=libaio\niodepth=32\ntime_based\nruntime=1\nprioclass=3\n"
     base = f"[global]\ndirect=1\nrw=randread\nsize=1m\n{jobs}"
     tenths_ns = [
-        blklab.simulate(
+        simulate(
             "fixed,latency=1ms,depth=1,capacity=64m",
             base + extra,
             scheduler="mq-deadline",

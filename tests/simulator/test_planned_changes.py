@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import blklab
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.sim import BACKEND
 from blklab.cli import command_line
@@ -20,6 +19,7 @@ from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.targets import parse_target
 from blklab.spec.workloads import parse_workload
+from plain_simulation import simulate
 
 JOBS = (
     "; focus: a\n"
@@ -113,14 +113,12 @@ def test_what_cannot_come_about_is_refused_before_the_first_run(
 
 
 def test_a_program_can_plan_changes_too() -> None:
-    plain = blklab.simulate("hdd-7200", JOBS, scheduler="bfq:low_latency=0")
-    changed = blklab.simulate(
-        "hdd-7200", JOBS, scheduler="bfq:low_latency=0", changes=["1s a: io.bfq.weight=900"]
-    )
+    plain = simulate("hdd-7200", JOBS, scheduler="bfq:low_latency=0")
+    changed = simulate("hdd-7200", JOBS, scheduler="bfq:low_latency=0", changes=["1s a: io.bfq.weight=900"])
     assert changed.changes_made_ns == [S]
     assert plain.changes_made_ns == []
     assert _ios(changed.jobs)["a"] > 1.2 * _ios(plain.jobs)["a"]
-    late = blklab.simulate("hdd-7200", JOBS, scheduler="bfq:low_latency=0", changes=["3s nr_requests=9"])
+    late = simulate("hdd-7200", JOBS, scheduler="bfq:low_latency=0", changes=["3s nr_requests=9"])
     assert late.changes_made_ns == []
     assert late.jobs == plain.jobs
 

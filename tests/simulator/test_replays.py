@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import blklab
 from blklab.cli import run
 from blklab.errors import ExitCode
 from command_runs import json_of
+from plain_simulation import simulate
 from recorded_simulation import reads_of_workers, record_simulation
 
 JOBS = """
@@ -43,7 +43,7 @@ size=64m
 def test_a_recorded_simulation_replays_to_the_same_bits(device: str, scheduler: str, tmp_path: Path) -> None:
     path = tmp_path / "recorded.txt"
     recorded = record_simulation(path, device, JOBS, scheduler)
-    replayed = blklab.simulate(
+    replayed = simulate(
         device,
         f"trace:{path},scale-to=recorded",
         scheduler=scheduler,
@@ -60,7 +60,7 @@ def test_a_recorded_simulation_replays_to_the_same_bits(device: str, scheduler: 
 def test_an_open_replay_keeps_the_recorded_times(tmp_path: Path) -> None:
     path = tmp_path / "recorded.txt"
     recorded = record_simulation(path, "hdd-7200", JOBS, "none")
-    twice = blklab.simulate(
+    twice = simulate(
         "ssd-sata",
         f"trace:{path},replay=open,speed=2",
         scheduler="bfq",
@@ -99,7 +99,7 @@ def test_each_worker_of_a_pool_is_a_task_for_schedulers(scheduler: str, idles: b
     took_ns = []
     for workers in (3, 1):
         path.write_text(reads_of_workers(120, workers))
-        run = blklab.simulate("hdd-7200", f"trace:{path},scale-to=recorded", scheduler=scheduler)
+        run = simulate("hdd-7200", f"trace:{path},scale-to=recorded", scheduler=scheduler)
         (job,) = run.jobs
         took_ns.append(job.runtime_ns)
         assert job.directions[0].ios == 120

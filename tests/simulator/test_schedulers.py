@@ -11,6 +11,7 @@ import blklab
 from blklab.errors import SchedulerCodeError, UnknownNameError, UsageError
 from blklab.simulator import schedulers
 from blklab.simulator.schedulers import Queue, Request
+from plain_simulation import plain_request, simulate
 
 _DEEP = """\
 [many]
@@ -51,7 +52,7 @@ def _registry_is_left_empty() -> Iterator[None]:
 
 def _run(scheduler: Any, jobs: str = _DEEP, **given: Any) -> blklab.SimulationResult:
     blklab.schedulers.register("mine", scheduler)
-    return blklab.simulate("hdd-7200", jobs, scheduler="mine", **given)
+    return simulate("hdd-7200", jobs, scheduler="mine", **given)
 
 
 def test_it_is_simulated_and_repeats_to_the_bit() -> None:
@@ -106,12 +107,12 @@ def test_a_timer_lets_the_device_idle() -> None:
 def test_many_at_once_and_in_a_comparison() -> None:
     blklab.schedulers.register("mine", Fifo)
     requests = [
-        blklab.SimulationRequest("hdd-7200", _DEEP, scheduler=name, seed=seed)
+        plain_request("hdd-7200", _DEEP, scheduler=name, seed=seed)
         for name in ("mine", "mq-deadline")
         for seed in (1, 2)
     ]
     together = blklab.simulate_many(requests)
-    alone = blklab.simulate("hdd-7200", _DEEP, scheduler="mine", seed=2)
+    alone = simulate("hdd-7200", _DEEP, scheduler="mine", seed=2)
     assert together[1].jobs == alone.jobs
     comparison = blklab.compare(
         "sim:hdd-7200",
@@ -190,4 +191,4 @@ def test_names_that_cannot_be() -> None:
     assert schedulers.registered() == ["mine"]
     schedulers.unregister("mine")
     with pytest.raises(UnknownNameError, match="not simulated"):
-        blklab.simulate("hdd-7200", _DEEP, scheduler="mine")
+        simulate("hdd-7200", _DEEP, scheduler="mine")

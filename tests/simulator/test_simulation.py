@@ -20,8 +20,10 @@ from blklab.errors import (
     UnknownNameError,
     UsageError,
 )
-from blklab.simulator.request import Jobs, Setting
+from blklab.simulator.request import Jobs
+from blklab.spec.arguments import Setting
 from blklab.spec.workloads import load_workload
+from plain_simulation import plain_request, simulate
 from waiting import PATIENCE_SECONDS
 
 READER: dict[str, dict[str, Setting]] = {
@@ -33,7 +35,7 @@ ENDLESS: dict[str, dict[str, Setting]] = {
 
 
 def test_a_result_says_what_was_simulated_and_what_came_out() -> None:
-    result = blklab.simulate("fixed,latency=200us", READER, scheduler="mq-deadline:fifo_batch=4", seed=3)
+    result = simulate("fixed,latency=200us", READER, scheduler="mq-deadline:fifo_batch=4", seed=3)
     assert (result.target, result.scheduler, result.seed) == ("sim:fixed,latency=200us", "mq-deadline", 3)
     assert result.tunables["fifo_batch"] == 4
     (reads,) = result.job("reader").directions
@@ -45,43 +47,43 @@ def test_a_result_says_what_was_simulated_and_what_came_out() -> None:
 
 def test_jobs_come_in_every_form(tmp_path: Path) -> None:
     text = "[reader]\nrw=randread\nbs=4k\ndirect=1\nnumber_ios=500\n"
-    named = blklab.simulate("sim:hdd-7200", "random-read-4k-qd1", runtime="200ms")
+    named = simulate("sim:hdd-7200", "random-read-4k-qd1", runtime="200ms")
     assert named.workload == "random-read-4k-qd1"
     (tmp_path / "mine.fio").write_text(text)
     forms: list[Jobs] = [text, READER, tmp_path / "mine.fio", load_workload(str(tmp_path / "mine.fio"))]
-    results = [blklab.simulate("hdd-7200", jobs).jobs for jobs in forms]
+    results = [simulate("hdd-7200", jobs).jobs for jobs in forms]
     assert all(result == results[0] for result in results)
 
 
 def test_without_a_scheduler_the_devices_default_is_taken() -> None:
-    assert blklab.simulate("hdd-7200", READER).scheduler == "mq-deadline"
-    assert blklab.simulate("nvme-tlc", READER).scheduler == "none"
+    assert simulate("hdd-7200", READER).scheduler == "mq-deadline"
+    assert simulate("nvme-tlc", READER).scheduler == "none"
 
 
 def test_mistakes_are_typed_errors() -> None:
     with pytest.raises(UnknownNameError, match="hdd-7201"):
-        blklab.simulate("hdd-7201", READER)
+        simulate("hdd-7201", READER)
     with pytest.raises(UsageError, match="names no device"):
-        blklab.simulate("sim:", READER)
+        simulate("sim:", READER)
     with pytest.raises(ProfileError, match="latency"):
-        blklab.simulate("fixed,latency=-1", READER)
+        simulate("fixed,latency=-1", READER)
     with pytest.raises(UnknownNameError, match="cfk"):
-        blklab.simulate("fixed", READER, scheduler="cfk")
+        simulate("fixed", READER, scheduler="cfk")
     with pytest.raises(TunableError, match="fifo_batch"):
-        blklab.simulate("fixed", READER, scheduler="mq-deadline", tunables={"fifo_batch": "many"})
+        simulate("fixed", READER, scheduler="mq-deadline", tunables={"fifo_batch": "many"})
     with pytest.raises(UsageError, match="twice"):
-        blklab.simulate("fixed", READER, scheduler="deadline:fifo_batch=1", tunables={"fifo_batch": 2})
+        simulate("fixed", READER, scheduler="deadline:fifo_batch=1", tunables={"fifo_batch": 2})
     with pytest.raises(UsageError, match="seed"):
-        blklab.simulate("fixed", READER, seed=-1)
+        simulate("fixed", READER, seed=-1)
     with pytest.raises(SimulationError, match="limit"):
-        blklab.simulate("fixed", ENDLESS, max_events=1000)
+        simulate("fixed", ENDLESS, max_events=1000)
     with pytest.raises(SimulationError, match="timeline"):
-        blklab.simulate("fixed", ENDLESS, timeline=True, max_timeline_bytes=1000)
+        simulate("fixed", ENDLESS, timeline=True, max_timeline_bytes=1000)
 
 
 def _requests(*, timeline: bool = False) -> list[blklab.SimulationRequest]:
     return [
-        blklab.SimulationRequest(device, READER, scheduler=scheduler, seed=seed, timeline=timeline)
+        plain_request(device, READER, scheduler=scheduler, seed=seed, timeline=timeline)
         for device in ("hdd-7200", "nvme-tlc", "optane")
         for scheduler in ("none", "deadline", "mq-deadline")
         for seed in (1, 2)
@@ -90,7 +92,7 @@ def _requests(*, timeline: bool = False) -> list[blklab.SimulationRequest]:
 
 def test_many_give_the_same_on_any_number_of_threads() -> None:
     one_by_one = [
-        blklab.simulate(one.device, one.jobs, scheduler=one.scheduler, seed=one.seed) for one in _requests()
+        simulate(one.target, one.workload, scheduler=one.scheduler, seed=one.seed) for one in _requests()
     ]
     for workers in (1, 2, 7, None):
         assert blklab.simulate_many(_requests(), workers=workers) == one_by_one
@@ -110,9 +112,9 @@ def test_none_and_one_of_many() -> None:
 
 
 def test_the_first_mistake_of_many_decides_whatever_the_threads() -> None:
-    good = blklab.SimulationRequest("fixed", READER)
-    late = blklab.SimulationRequest("fixed", READER, tunables={"no_such": 1}, scheduler="deadline")
-    early = blklab.SimulationRequest("fixed", ENDLESS, max_events=500_000)
+    good = plain_request("fixed", READER)
+    late = plain_request("fixed", READER, tunables={"no_such": 1}, scheduler="deadline")
+    early = plain_request("fixed", ENDLESS, max_events=500_000)
     for workers in (1, 2, 4):
         with pytest.raises(SimulationError, match="500000 events"):
             blklab.simulate_many([good, early, late, late, good], workers=workers)
@@ -124,9 +126,9 @@ def test_ctrl_c_ends_a_long_simulation(many: bool) -> None:
     with pytest.raises(KeyboardInterrupt):
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         if many:
-            blklab.simulate_many([blklab.SimulationRequest("fixed", ENDLESS)] * 3, workers=2)
+            blklab.simulate_many([plain_request("fixed", ENDLESS)] * 3, workers=2)
         else:
-            blklab.simulate("fixed", ENDLESS)
+            simulate("fixed", ENDLESS)
 
 
 COMMAND = """
@@ -180,7 +182,7 @@ def test_other_threads_run_meanwhile() -> None:
     with pytest.raises(KeyboardInterrupt):
         threading.Thread(target=interrupt).start()
         # Without the other thread it ends in an error instead.
-        blklab.simulate("fixed", ENDLESS, max_events=2_000_000_000)
+        simulate("fixed", ENDLESS, max_events=2_000_000_000)
 
 
 def test_public_names_are_quick_to_import() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import blklab
 from blklab.errors import DataError, SpaceError
 from blklab.simulator.timeline import FLUSH, MERGED, NO_HEAD, NO_JOB, Timeline, table_formats
+from plain_simulation import simulate
 
 JOBS = """
 [reader]
@@ -30,7 +30,7 @@ fdatasync=8
 
 @pytest.fixture(scope="module")
 def timeline() -> Timeline:
-    recorded = blklab.simulate("hdd-7200", JOBS, scheduler="deadline", timeline=True).timeline
+    recorded = simulate("hdd-7200", JOBS, scheduler="deadline", timeline=True).timeline
     assert recorded is not None
     return recorded
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from blklab.records.samples import JobSample
-from blklab.simulator.simulation import SimulationResult, simulate
+from blklab.simulator.simulation import SimulationResult
 from blklab.simulator.timeline_summary import background_requests, with_rates
+from plain_simulation import simulate
 
 WINDOW_NS = 100_000_000
 

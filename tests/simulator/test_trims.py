@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-import blklab
 from blklab.errors import BlklabError
 from blklab.simulator.simulation import SimulationResult
+from plain_simulation import simulate
 
 TRIMS = "[a]\nrw=randtrim\nsize=1m\nioengine=libaio\niodepth=32\n"
 SCHEDULERS = ("none", "mq-deadline", "kyber", "kyber-4.12", "bfq", "deadline", "cfq", "anticipatory", "noop")
@@ -20,18 +20,18 @@ def one_direction(result: SimulationResult) -> tuple[str, int, int]:
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_each_trim_waits_for_the_one_before(scheduler: str) -> None:
     """No engine of fio's trims asynchronously, whatever its depth."""
-    result = blklab.simulate("fixed,latency=100us,depth=32,capacity=64m", TRIMS, scheduler=scheduler)
+    result = simulate("fixed,latency=100us,depth=32,capacity=64m", TRIMS, scheduler=scheduler)
     assert one_direction(result) == ("trim", 256, 1 << 20)
     assert 25_600_000 <= result.engine["simulated_ns"] < 30_000_000
 
 
 def test_trims_have_the_last_of_three_sizes() -> None:
-    result = blklab.simulate("fixed", TRIMS + "bs=4k,8k,16k\n", scheduler="none")
+    result = simulate("fixed", TRIMS + "bs=4k,8k,16k\n", scheduler="none")
     assert one_direction(result) == ("trim", 64, 1 << 20)
 
 
 def test_an_array_of_mirrors_trims_all_members() -> None:
-    result = blklab.simulate("fixed,raid=1,members=2,capacity=64m", TRIMS, scheduler="none")
+    result = simulate("fixed,raid=1,members=2,capacity=64m", TRIMS, scheduler="none")
     assert one_direction(result) == ("trim", 256, 1 << 20)
     assert result.engine["requests"] == 512
 
@@ -39,14 +39,14 @@ def test_an_array_of_mirrors_trims_all_members() -> None:
 @pytest.mark.parametrize("device", ["hdd-7200", "fixed,raid=5,members=3"])
 def test_disks_that_take_no_discards_refuse(device: str) -> None:
     with pytest.raises(BlklabError, match="take no discards"):
-        blklab.simulate(device, TRIMS, scheduler="none")
+        simulate(device, TRIMS, scheduler="none")
 
 
 def test_a_loop_device_copies_nothing_for_a_trim() -> None:
     jobs = "[a]\nrw=trim\nsize=64m\nbs=1m\n"
     device = "loop,command=1us,copy_bandwidth=1g,capacity=64m"
-    trimmed = blklab.simulate(device, jobs, scheduler="none")
-    written = blklab.simulate(device, jobs.replace("trim", "write\ndirect=1"), scheduler="none")
+    trimmed = simulate(device, jobs, scheduler="none")
+    written = simulate(device, jobs.replace("trim", "write\ndirect=1"), scheduler="none")
     assert trimmed.engine["simulated_ns"] < 100_000
     assert written.engine["simulated_ns"] > 60_000_000
 
@@ -59,11 +59,11 @@ def test_a_trimmed_drive_need_not_move_what_it_forgot() -> None:
     )
     trims = "[a]\nfilename=x\nrw=trim\nbs=1m\nsize=100%\n"
     drive = "ssd-sata,capacity=16g"
-    full = blklab.simulate(drive, writes, scheduler="none").job("b").runtime_ns
-    trimmed = blklab.simulate(drive, trims + writes, scheduler="none").job("b").runtime_ns
+    full = simulate(drive, writes, scheduler="none").job("b").runtime_ns
+    trimmed = simulate(drive, trims + writes, scheduler="none").job("b").runtime_ns
     assert trimmed < 0.5 * full
 
 
 def test_only_fio_alternates_trims_and_writes() -> None:
     with pytest.raises(BlklabError, match="readwrite"):
-        blklab.simulate("fixed", "[a]\nrw=trimwrite\nsize=1m\n", scheduler="none")
+        simulate("fixed", "[a]\nrw=trimwrite\nsize=1m\n", scheduler="none")

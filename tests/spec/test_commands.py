@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import blklab
 from blklab.backends.switchable import unswitchable_workload
 from blklab.cli import run
 from blklab.errors import BlklabError, ExitCode, SpecError, UsageError
@@ -17,6 +16,7 @@ from blklab.spec.commands import in_directory, name_of, required_test
 from blklab.spec.experiment import Conditions, ExperimentSpec
 from blklab.spec.request import SpecValues, build_specs, read_spec_file
 from blklab.spec.workloads import load_workload, shipped_commands, workload_of_description
+from plain_simulation import simulate
 
 
 def spec_of(**given: Any) -> ExperimentSpec:
@@ -163,7 +163,7 @@ def test_the_simulator_refuses_commands() -> None:
 
 def test_simulations_from_python_refuse_them_too(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="git-status is a command"):
-        blklab.simulate("ssd-sata", "git-status")
+        simulate("ssd-sata", "git-status")
     assert run(shlex.split("explain sim:ssd-sata git-status")) == ExitCode.USAGE
     assert "is a command" in capsys.readouterr().err
 

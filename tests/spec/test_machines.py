@@ -9,7 +9,6 @@ import pytest
 
 from blklab import _core
 from blklab.errors import ProfileError, UnknownNameError
-from blklab.simulator.simulation import simulate
 from blklab.spec.machines import (
     ZERO_CPU_TIME,
     Machine,
@@ -18,6 +17,7 @@ from blklab.spec.machines import (
     load_machine,
     shipped_machines,
 )
+from plain_simulation import simulate
 
 TABLE = (
     'name = "mine"\ncpus = 3\nslice_ns = 1000\n[steps]\nsubmit_ns = 700\n[schedulers.bfq]\ninsert_ns = 900\n'
@@ -27,9 +27,9 @@ READER = "[reader]\nrw=randread\ndirect=1\nsize=64m\nnumber_ios=2000\n"
 
 def test_reads_are_plugged_where_the_table_says_so() -> None:
     table = Machine(name="mine", cpus=1, steps=StepCosts(submit_ns=700, wake_ns=3000, context_switch_ns=3000))
-    by_worker = simulate("fixed", READER, scheduler="mq-deadline", processors=table)
+    by_worker = simulate("fixed", READER, scheduler="mq-deadline", costs=table)
     by_task = simulate(
-        "fixed", READER, scheduler="mq-deadline", processors=table.model_copy(update={"plug_reads": True})
+        "fixed", READER, scheduler="mq-deadline", costs=table.model_copy(update={"plug_reads": True})
     )
     assert sum(by_task.engine["processors"]["busy_ns"]) < 0.8 * sum(by_worker.engine["processors"]["busy_ns"])
 
@@ -39,7 +39,7 @@ def test_linux_6_12_plugs_reads_whatever_the_table_says(kernel: str, always: boo
     ordinary = load_machine("ordinary").on_one_processor()
     tables = [ordinary.model_copy(update={"plug_reads": plugged}) for plugged in (False, True)]
     by_worker, by_task = (
-        simulate(f"nvme-tlc,kernel={kernel}", READER, scheduler="mq-deadline", processors=table)
+        simulate(f"nvme-tlc,kernel={kernel}", READER, scheduler="mq-deadline", costs=table)
         for table in tables
     )
     assert (by_task.jobs == by_worker.jobs) == always
@@ -50,7 +50,7 @@ def test_shipped_tables_are_taken_by_the_simulator(name: str) -> None:
     machine = load_machine(name)
     assert machine.source == name
     assert machine.summary
-    result = simulate("fixed", READER, scheduler="bfq", processors=machine)
+    result = simulate("fixed", READER, scheduler="bfq", costs=machine)
     busy_ns = result.engine["processors"]["busy_ns"]
     assert len(busy_ns) == machine.cpus
     assert 0 < result.engine["processors"]["scheduler_ns"] < sum(busy_ns)
@@ -60,9 +60,9 @@ def test_shipped_tables_are_taken_by_the_simulator(name: str) -> None:
     assert job.cpu_user_ns + job.cpu_system_ns < sum(busy_ns)
 
 
-@pytest.mark.parametrize("machine", [None, load_machine(ZERO_CPU_TIME)])
-def test_computing_may_take_no_time(machine: Machine | None) -> None:
-    result = simulate("fixed", READER, scheduler="bfq", processors=machine)
+@pytest.mark.parametrize("machine", [ZERO_CPU_TIME, load_machine(ZERO_CPU_TIME)])
+def test_computing_may_take_no_time(machine: Machine | str) -> None:
+    result = simulate("fixed", READER, scheduler="bfq", costs=machine)
     assert "processors" not in result.engine
     assert result.jobs[0].cpu_user_ns is None
 

@@ -11,7 +11,6 @@ import pytest
 from blklab.quantities.formatting import rounded
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import JobSample, RunSample
-from blklab.simulator.simulation import simulate
 from blklab.studies import replicable_study
 from blklab.studies.ionice.distance import irregular_ratio, regular_ratio
 from blklab.studies.ionice.experiments import REPEATED, entry_priority, pairs_of
@@ -20,6 +19,7 @@ from blklab.studies.ionice.set_up import IoniceSetUp, PublishedDisk, disk_target
 from blklab.studies.ionice.shares import first_share, seconds_of
 from blklab.studies.replication.pages import quick_finding
 from blklab.studies.replication.study_folder import StudyFolder
+from plain_simulation import simulate
 
 
 def test_the_published_ratio_is_that_of_the_analysis() -> None:

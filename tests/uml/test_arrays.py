@@ -16,10 +16,10 @@ from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.store import find
 from blklab.guests.programs import program_files
 from blklab.records.samples import NS_PER_SECOND, RunSample
-from blklab.simulator.simulation import simulate
 from blklab.spec.guest import GuestOptions
 from blklab.spec.profiles import load_profile
 from blklab.spec.targets import parse_target
+from plain_simulation import simulate
 
 from .guest_runs import measure, only, rate
 

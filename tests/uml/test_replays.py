@@ -13,6 +13,7 @@ from blklab.errors import BlklabError
 from blklab.records.samples import JobSample
 from blklab.simulator.timeline import MERGED
 from blklab.spec.workloads import load_workload
+from plain_simulation import simulate
 from recorded_simulation import line, reads_of_workers, record_simulation, write_guest_recording
 
 from .guest_runs import measure, record
@@ -51,9 +52,7 @@ def replayed_alike(path: Path, device: str, scheduler: str) -> blklab.Timeline:
     """Replays a recording in a guest and in the simulator, which agree; the simulator's timeline."""
     workload = load_workload(f"trace:{path},scale-to=recorded")
     sample = measure(f"uml:{device}", workload.text, scheduler)
-    simulated = blklab.simulate(
-        device, workload.text, scheduler=scheduler, arrangement="fixed", timeline=True
-    )
+    simulated = simulate(device, workload.text, scheduler=scheduler, arrangement="fixed", timeline=True)
     assert latencies(sample.jobs) == latencies(simulated.jobs)
     assert simulated.timeline is not None
     return simulated.timeline
@@ -65,7 +64,7 @@ def test_a_recorded_simulation_replays_to_the_same_bits(scheduler: str, tmp_path
     recorded = record_simulation(path, DEVICE, JOBS, scheduler)
     workload = load_workload(f"trace:{path},scale-to=recorded")
     sample = measure(f"uml:{DEVICE}", workload.text, scheduler)
-    simulated = blklab.simulate(DEVICE, workload.text, scheduler=scheduler, arrangement="fixed")
+    simulated = simulate(DEVICE, workload.text, scheduler=scheduler, arrangement="fixed")
     assert latencies(sample.jobs) == latencies(simulated.jobs)
     # All processes of a replay start at once, so that one that had begun later takes longer.
     bins = [
@@ -155,7 +154,7 @@ def test_tasks_wait_for_each_other_as_in_the_simulator(tmp_path: Path) -> None:
     workload = load_workload(f"trace:{path}")
     device = "fixed,latency=2ms,depth=4"
     sample = measure(f"uml:{device}", workload.text, "mq-deadline")
-    simulated = blklab.simulate(device, workload.text, scheduler="mq-deadline", arrangement="fixed")
+    simulated = simulate(device, workload.text, scheduler="mq-deadline", arrangement="fixed")
     assert latencies(sample.jobs) == latencies(simulated.jobs)
     # Each of the four steps waits for the one before: on a disk of 2 ms they take at least 8 ms.
     assert simulated.job("app").runtime_ns > 8_000_000

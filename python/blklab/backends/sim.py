@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from blklab import _core
 from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
 from blklab.backends.group_choices import OF_VERSION_2, check_group_choices, unswitchable_choices
@@ -37,7 +36,7 @@ from blklab.linux.scratch.space import Announce
 from blklab.records.ramps import ended_in_ramp
 from blklab.records.samples import JobSample, RunSample, TargetDescription
 from blklab.records.starvation import starvation_in
-from blklab.simulator.core import device_request, read_back_settings, run_facts
+from blklab.simulator.core import device_request, known_schedulers, read_back_settings, run_facts
 from blklab.simulator.timeline import Timeline
 from blklab.simulator.timeline_summary import background_requests, with_rates
 from blklab.spec.experiment import Conditions
@@ -70,7 +69,7 @@ class SimBackend:
         """Describes the modelled device and the simulator's schedulers."""
         model = require_model(target)
         profile = load_profile(model.device)
-        known = [str(entry["name"]) for entry in json.loads(_core.schedulers())]
+        known = [str(entry["name"]) for entry in known_schedulers()]
         schedulers = [name for name in known if _takes(model, profile, name)]
         disk = describe_disk(profile, device_facts(model, profile), schedulers)
         return TargetDescription(
@@ -306,7 +305,7 @@ def _writeback(choice: SchedulerChoice) -> dict[str, str]:
 
 def _family(scheduler: str) -> str:
     """The request path of a scheduler: ``legacy`` or ``multi-queue``; empty if there is no such scheduler."""
-    families = {entry["name"]: str(entry["family"]) for entry in json.loads(_core.schedulers())}
+    families = {entry["name"]: str(entry["family"]) for entry in known_schedulers()}
     return families.get(scheduler, "")
 
 

@@ -1,4 +1,7 @@
-"""The command line: one file a subcommand. A new one is a file beside this one and a line in `_GROUPS`."""
+"""The command line: one file a subcommand. A new one is a file beside this one and a line in `_GROUPS`.
+
+Other packages add theirs by an entry point (`blklab.registry`).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping
-from importlib import import_module
+from typing import Any
 
 import click
 
@@ -18,6 +21,7 @@ from blklab.cli.system_errors import explained, is_full
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, RequirementError
 from blklab.linux.journal.unrestored import errors_beside_results
 from blklab.linux.processes.signals import signals_as_exceptions
+from blklab.registry import PluginWarning, Registry
 
 _GROUPS = {
     "Ask": {
@@ -60,7 +64,19 @@ _GROUPS = {
     },
 }
 """Commands in the order of the help; the command ``x`` is `blklab.cli.x.command`."""
-_COMMANDS = {name: text for commands in _GROUPS.values() for name, text in commands.items()}
+
+
+def _checked(name: str, command: Any) -> click.Command:
+    if not isinstance(command, click.Command):
+        raise TypeError(f"the command {name} is a {type(command).__name__}, not a click.Command")
+    return command
+
+
+COMMANDS = Registry(
+    "blklab.commands",
+    {name: f"blklab.cli.{name}:command" for commands in _GROUPS.values() for name in commands},
+    _checked,
+)
 _MOVED = {
     "judge": MovedCommand("judge", "kernel judge"),
     "bisect": MovedCommand("bisect", "kernel bisect"),
@@ -98,16 +114,17 @@ class _LazyGroup(CommandGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        if cmd_name not in _COMMANDS and cmd_name not in _MOVED:
+        if cmd_name in _MOVED:
+            require_address_space(cmd_name)
+            return moved(_MOVED[cmd_name], cmd_name)
+        if cmd_name not in COMMANDS:
             return None
         require_address_space(cmd_name)
-        if cmd_name in _MOVED:
-            return moved(_MOVED[cmd_name], cmd_name)
-        command: click.Command = import_module(f"blklab.cli.{cmd_name}").command
+        command = COMMANDS[cmd_name]
         # Python binds the module of the command `run` in this package, where it would hide the function.
         globals().update(run=_FUNCTION)
         return command
@@ -115,7 +132,9 @@ class _LazyGroup(CommandGroup):
     def headed_commands(self, ctx: click.Context) -> Mapping[str, Mapping[str, str]]:
         """The table above, without importing every command for the first line of its help."""
         del ctx
-        return _GROUPS
+        own = {name for commands in _GROUPS.values() for name in commands}
+        added = {name: COMMANDS[name].get_short_help_str(limit=200) for name in COMMANDS if name not in own}
+        return {**_GROUPS, "Of other packages": added} if added else _GROUPS
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
@@ -167,7 +186,7 @@ _FUNCTION = run
 
 def _run(arguments: list[str] | None) -> int:
     try:
-        with signals_as_exceptions():
+        with signals_as_exceptions(), output.warnings_as_notes(PluginWarning):
             result = command_line.main(args=arguments, prog_name="blklab", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:

@@ -27,7 +27,7 @@ from blklab.execution.calibration.disk.ground import SessionGround, opened_groun
 from blklab.execution.calibration.disk.lengths import PROBE_RUNTIME_US
 from blklab.execution.calibration.disk.loads import REFERENCE, Load
 from blklab.execution.calibration.disk.profile_file import profile_text, shown_interval, shown_value
-from blklab.execution.calibration.disk.saved import Design, SavedMeasurements, saved_measurements
+from blklab.execution.calibration.disk.saved import SavedDesign, SavedMeasurements, saved_measurements
 from blklab.quantities.units import format_duration, parse_budget_ns, parse_size_bytes
 from blklab.report.terminal import Terminal
 from blklab.spec.machines import DEFAULT_MACHINE, THIS, Machine, calibrated_machine, load_machine
@@ -219,9 +219,9 @@ def _machine(name: str | None) -> Machine:
     return load_machine(name)
 
 
-def _design(request: DiskRequest, ground: SessionGround, machine: Machine) -> Design:
+def _design(request: DiskRequest, ground: SessionGround, machine: Machine) -> SavedDesign:
     facts = ground.facts
-    return Design(
+    return SavedDesign(
         target=request.target,
         disk=facts.model if request.target.startswith("loop:") else f"{facts.name} {facts.model}".strip(),
         capacity_bytes=facts.capacity_bytes,

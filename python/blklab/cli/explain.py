@@ -29,7 +29,7 @@ from blklab.simulator.simulation import run_request
 from blklab.simulator.timeline import Timeline
 from blklab.spec.experiment import DEFAULT_ARRANGEMENT, DEFAULT_SEED
 from blklab.spec.forms import parse_assignments
-from blklab.spec.machines import DEFAULT_MACHINE, load_machine
+from blklab.spec.machines import DEFAULT_MACHINE
 from blklab.spec.request import SpecValues
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.targets import ModelTarget, parse_target
@@ -198,7 +198,7 @@ def _request(
         scheduler=scheduler,
         tunables=parse_assignments(tunables, "--tunable"),
         queue=given.get("queue") or {},
-        processors=load_machine(given.get("machine") or DEFAULT_MACHINE),
+        costs=given.get("machine") or DEFAULT_MACHINE,
         arrangement=given.get("arrangement") or DEFAULT_ARRANGEMENT,
         seed=DEFAULT_SEED if given.get("seed") is None else given.get("seed"),
         changes=tuple(given.get("change") or ()),

@@ -17,7 +17,7 @@ from blklab.execution.iocost.document import IoCostDocument
 from blklab.execution.iocost.estimates import LEAST_ROUNDS
 from blklab.execution.iocost.loads import coefficient_loads
 from blklab.execution.iocost.solutions import SOLUTIONS
-from blklab.execution.iocost.stages import Stages
+from blklab.execution.iocost.stages import IocostStages
 from blklab.execution.iocost.written import hwdb_text
 from blklab.quantities.units import parse_duration_ns, parse_size_bytes
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
@@ -26,7 +26,7 @@ from blklab.spec.targets import parse_target
 _LEAST_RUNTIME_US = 100_000
 
 
-class _Display(ProgressLine):
+class _IocostDisplay(ProgressLine):
     """Progress by runs."""
 
     def announce(self, line: str) -> None:
@@ -158,7 +158,7 @@ def command(
         needs_model=hwdb_file is not None,
         machine=None if machine is None else load_machine(machine),
         solution=solution,
-        stages=Stages(rounds=rounds, runtime_us=_runtime_us(runtime), processes=processes, seed=seed),
+        stages=IocostStages(rounds=rounds, runtime_us=_runtime_us(runtime), processes=processes, seed=seed),
         file_bytes=None if file_size is None else parse_size_bytes(file_size),
     )
     console = console_out()
@@ -166,7 +166,7 @@ def command(
         console.print(*_commands(request), sep="\n", soft_wrap=True)
         return
     require_writable(hwdb_file, json_file)
-    with _Display(quiet=quiet) as display:
+    with _IocostDisplay(quiet=quiet) as display:
         found = determined(request, display)
     if hwdb_file is not None:
         write_text(hwdb_file, _hwdb(found))

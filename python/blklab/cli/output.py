@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from blklab.errors import SpaceError, UsageError
 from blklab.named_files import check_writable, written_whole
@@ -63,6 +64,23 @@ def print_error(message: str, hint: str | None) -> None:
 def print_note(message: str, console: Terminal | None = None) -> None:
     """Prints a note on standard error, or above the progress that a console shows."""
     (console or console_err()).print(styled(("note: ", "bold"), message), soft_wrap=True)
+
+
+@contextlib.contextmanager
+def warnings_as_notes(kind: type[Warning]) -> Iterator[None]:
+    """Prints warnings of a kind as notes, and all others as Python does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", kind)
+        show = warnings.showwarning
+
+        def show_or_print(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, kind):
+                print_note(str(message))
+            else:
+                show(message, category, *place)
+
+        warnings.showwarning = show_or_print  # type: ignore[assignment]
+        yield
 
 
 def print_document(text: str) -> None:

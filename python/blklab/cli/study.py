@@ -78,7 +78,7 @@ def list_command(*, json_file: str | None) -> None:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _StudyEntry:
     name: str
     title: str
     source: str
@@ -88,9 +88,9 @@ class _Entry:
         return {"name": self.name, "title": self.title, "source": self.source, "places": self.places}
 
 
-def _entry(name: str) -> _Entry:
+def _entry(name: str) -> _StudyEntry:
     claims = StudyFolder(name).claims
-    return _Entry(name, claims.title, claims.source, list(replicable_study(name).backends))
+    return _StudyEntry(name, claims.title, claims.source, list(replicable_study(name).backends))
 
 
 @command.command(

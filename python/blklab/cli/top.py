@@ -10,7 +10,7 @@ import click
 
 from blklab.cli.commands import described_command
 from blklab.cli.output import console_out
-from blklab.cli.top_screen import Sample, print_each, show_live, write_lines
+from blklab.cli.top_screen import ScreenSample, print_each, show_live, write_lines
 from blklab.cli.top_tasks import task_samples
 from blklab.cli.top_waits import waits_samples
 from blklab.errors import InterruptedRunError, UsageError
@@ -80,7 +80,7 @@ def command(
             _show(stream, batch=batch, json_file=json_file)
 
 
-def _show(stream: Iterator[Sample], *, batch: bool, json_file: str | None) -> None:
+def _show(stream: Iterator[ScreenSample], *, batch: bool, json_file: str | None) -> None:
     if json_file is not None:
         write_lines(stream, json_file)
     elif batch or not console_out().is_terminal:

@@ -21,7 +21,7 @@ from blklab.report.terminal import styled
 
 
 @dataclass(frozen=True)
-class Column:
+class ScreenColumn:
     """A column of the table."""
 
     title: str
@@ -30,11 +30,11 @@ class Column:
     numeric: bool = False
 
 
-class Sample(Protocol):
+class ScreenSample(Protocol):
     """A stretch of time."""
 
     @property
-    def columns(self) -> Sequence[Column]:
+    def columns(self) -> Sequence[ScreenColumn]:
         """The table's columns."""
 
     def heading(self) -> list[Text]:
@@ -50,7 +50,7 @@ class Sample(Protocol):
         """The sample as a document."""
 
 
-def write_lines(stream: Iterator[Sample], destination: str) -> None:
+def write_lines(stream: Iterator[ScreenSample], destination: str) -> None:
     """Writes a line of JSON for each sample, to a file or, for ``-``, to standard output.
 
     Raises:
@@ -68,7 +68,7 @@ def write_lines(stream: Iterator[Sample], destination: str) -> None:
             file.flush()
 
 
-def print_each(stream: Iterator[Sample]) -> None:
+def print_each(stream: Iterator[ScreenSample]) -> None:
     """Prints one sample after another."""
     console = console_out()
     for sample in stream:
@@ -82,7 +82,7 @@ def print_each(stream: Iterator[Sample]) -> None:
         console.print()
 
 
-def show_live(stream: Iterator[Sample]) -> None:
+def show_live(stream: Iterator[ScreenSample]) -> None:
     """Shows the latest sample on the whole screen."""
     console = console_out()
     with Live(styled("sampling …"), console=console, screen=True, auto_refresh=False) as live:
@@ -93,7 +93,7 @@ def show_live(stream: Iterator[Sample]) -> None:
             live.update(Group(*heading, table, *footing), refresh=True)
 
 
-def _line(columns: Sequence[Column], cells: Sequence[str]) -> str:
+def _line(columns: Sequence[ScreenColumn], cells: Sequence[str]) -> str:
     parts = []
     for column, cell in zip(columns, cells, strict=True):
         width = column.width or 0
@@ -101,7 +101,7 @@ def _line(columns: Sequence[Column], cells: Sequence[str]) -> str:
     return " ".join(parts).rstrip()
 
 
-def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Table:
+def _table(columns: Sequence[ScreenColumn], rows: Sequence[Sequence[str]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     for column in columns:
         if column.width is None:

@@ -12,7 +12,7 @@ from typing import Any
 from rich.text import Text
 
 from blklab.cli.output import print_note
-from blklab.cli.top_screen import Column
+from blklab.cli.top_screen import ScreenColumn
 from blklab.errors import BlklabError
 from blklab.linux.disks.stack import all_disks, leaves_of
 from blklab.linux.processes.io_priority import priority_support
@@ -23,13 +23,13 @@ from blklab.report.terminal import styled
 
 SCHEMA = "blklab.top/1"
 COLUMNS = (
-    Column("TID", 8, numeric=True),
-    Column("PRIO", 7),
-    Column("USER", 12),
-    Column("READ", 12, numeric=True),
-    Column("WRITE", 12, numeric=True),
-    Column("WAITING", 8, numeric=True),
-    Column("COMMAND"),
+    ScreenColumn("TID", 8, numeric=True),
+    ScreenColumn("PRIO", 7),
+    ScreenColumn("USER", 12),
+    ScreenColumn("READ", 12, numeric=True),
+    ScreenColumn("WRITE", 12, numeric=True),
+    ScreenColumn("WAITING", 8, numeric=True),
+    ScreenColumn("COMMAND"),
 )
 
 

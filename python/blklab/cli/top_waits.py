@@ -10,7 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from blklab.cli.output import print_note
-from blklab.cli.top_screen import Column
+from blklab.cli.top_screen import ScreenColumn
 from blklab.linux.disks.resolution import Resolution
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.recordings.waits import TaskWaits, Waits
@@ -19,14 +19,14 @@ from blklab.report.waits.text import device_lines, held_text, task_name
 
 SCHEMA = "blklab.top-waits/1"
 COLUMNS = (
-    Column("I/O/S", 9, numeric=True),
-    Column("B/S", 12, numeric=True),
-    Column("QUEUE MEAN", 10, numeric=True),
-    Column("P99", 8, numeric=True),
-    Column("DEVICE MEAN", 11, numeric=True),
-    Column("P99", 8, numeric=True),
-    Column("MAX", 8, numeric=True),
-    Column("TASK"),
+    ScreenColumn("I/O/S", 9, numeric=True),
+    ScreenColumn("B/S", 12, numeric=True),
+    ScreenColumn("QUEUE MEAN", 10, numeric=True),
+    ScreenColumn("P99", 8, numeric=True),
+    ScreenColumn("DEVICE MEAN", 11, numeric=True),
+    ScreenColumn("P99", 8, numeric=True),
+    ScreenColumn("MAX", 8, numeric=True),
+    ScreenColumn("TASK"),
 )
 MOST_HELD = 3
 

@@ -25,7 +25,7 @@ from blklab.records.store import Store
 from blklab.spec.request import SpecValues, build_specs
 
 
-class _Display(ProgressDisplay):
+class _TuningDisplay(ProgressDisplay):
     """Progress of the search, then of the confirmation."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -110,7 +110,7 @@ def command(
     require_writable(json_file, html_file)
     with Store.opened(store_url) as store:
         try:
-            with _Display(quiet=quiet) as display:
+            with _TuningDisplay(quiet=quiet) as display:
                 document = TuneDocument.of(tune(request, store, display, workers=workers))
         except (BlklabError, InterruptedRunError) as error:
             say_what_is_kept(store, display.run_id, error)

@@ -22,6 +22,7 @@ from blklab.errors import (
     did_you_mean,
 )
 from blklab.records.samples import ChangeSample
+from blklab.registry import load_from_packages
 from blklab.simulator.timeline import RunFacts
 from blklab.spec.changes import Change
 from blklab.spec.profiles import Profile
@@ -42,6 +43,25 @@ _ERRORS_BY_KIND: dict[str, type[BlklabError]] = {
     "job_file": UsageError,
 }
 """Error kinds of the core and of the guest program; any other kind is a failed run."""
+
+
+_LOADED: set[str] = set()
+
+
+def load_plugins() -> None:
+    """Registers the simulated schedulers of other packages, once."""
+    if "blklab.schedulers" not in _LOADED:
+        _LOADED.add("blklab.schedulers")
+        from blklab.simulator.schedulers import register  # noqa: PLC0415 - it imports this module
+
+        load_from_packages("blklab.schedulers", register)
+
+
+def known_schedulers() -> list[dict[str, Any]]:
+    """The simulator's schedulers with their families and tunables, those of other packages included."""
+    load_plugins()
+    known: list[dict[str, Any]] = json.loads(_core.schedulers())
+    return known
 
 
 _NOT_SIMULATED = re.compile(r'scheduler "([^"]*)" is not simulated')
@@ -87,6 +107,7 @@ def call_core(function: Any, argument: Any, *, source: str = "") -> Any:
     Raises:
         BlklabError: if the core refuses the request or fails.
     """
+    load_plugins()
     try:
         return function(argument)
     except _core.SimulationError as error:
@@ -100,7 +121,7 @@ def call_core(function: Any, argument: Any, *, source: str = "") -> Any:
 
 
 def _unknown_scheduler(name: str) -> UnknownNameError:
-    known = [str(entry["name"]) for entry in json.loads(_core.schedulers())]
+    known = [str(entry["name"]) for entry in known_schedulers()]
     close = did_you_mean(name, known)
     return UnknownNameError(
         f"the scheduler {name!r} is not simulated",

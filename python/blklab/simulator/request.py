@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from blklab import _core
 from blklab.errors import UsageError
 from blklab.quantities.units import parse_duration_ns
 from blklab.simulator.core import call_core, device_request
+from blklab.spec.arguments import (
+    Costs,
+    GroupSettings,
+    Setting,
+    Settings,
+    Text,
+    WrittenChanges,
+    changes_of,
+    checked,
+    group_settings_of,
+    integer_of,
+    settings_of,
+    switch_of,
+    text_of,
+    word_of,
+    wrong_value,
+)
 from blklab.spec.changes import Change, parse_changes
-from blklab.spec.experiment import Arrangement
-from blklab.spec.machines import Machine
+from blklab.spec.experiment import DEFAULT_ARRANGEMENT, DEFAULT_SEED, Arrangement
+from blklab.spec.machines import DEFAULT_MACHINE, Machine, load_machine
 from blklab.spec.profiles import load_profile
 from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import ModelTarget, parse_target
@@ -23,33 +40,40 @@ from blklab.spec.workloads import Workload, load_workload, parse_workload
 FREEZE_NS = 28_000_000
 """Least time for which a switch stops the load: the median of 40 switches of a busy loop device, most of it
 RCU grace periods."""
-Setting = str | int | float | bool
-Jobs = str | Path | Workload | Mapping[str, Mapping[str, Setting]]
+Jobs = str | os.PathLike[str] | Workload | Mapping[str, Mapping[str, Setting]]
 """Name of a shipped workload, path or text of a job file, a loaded workload, or sections of options."""
+_SECTIONS = "'many-readers', 'mine.fio' or {'reader': {'rw': 'randread', 'bs': '4k'}}"
 
 
 @dataclass(frozen=True)
 class SimulationRequest:
-    """The arguments of `simulate`; `simulate_many` takes many such requests."""
+    """The arguments of `simulate`; `simulate_many` takes many such requests.
 
-    device: str
-    """A device as after ``sim:``: ``hdd-7200``, ``fixed,latency=200us``, ``./mine.toml``."""
-    jobs: Jobs
+    Words and defaults are those of `compare` and of `blklab run`.
+    """
+
+    target: Text
+    """A simulated device, with or without ``sim:``: ``hdd-7200``, ``fixed,latency=2ms``, ``./mine.toml``."""
+    workload: Jobs
     scheduler: str | None = None
     """A name, optionally with tunables as in ``bfq:slice_idle=0``; None for the device's default."""
-    tunables: Mapping[str, Setting] = field(default_factory=dict)
-    queue: Mapping[str, Setting] = field(default_factory=dict)
+    tunables: Settings = ()
+    """``{"slice_idle": 0}``, ``"slice_idle=0"``, or a list of such texts; so are the settings below."""
+    queue: Settings = ()
     """Queue attributes such as ``nr_requests``, in sysfs units."""
-    machine: Mapping[str, Setting] = field(default_factory=dict)
-    """Parameters of the machine: ``memory``, ``dirty_ratio`` …"""
-    cgroups: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
-    """Settings of control groups by path (``/`` is the root): ``io.weight``, ``io.max`` …"""
-    processors: Machine | None = None
-    """Processors and what computing costs; None: nothing. See `blklab.spec.machines.load_machine`."""
-    seed: int = 1
-    arrangement: Arrangement = "fixed"
-    """``drawn``: by the seed, as in experiments; see `blklab.spec.experiment.Conditions`."""
-    changes: Sequence[str] = ()
+    cgroups: GroupSettings = ()
+    """Settings of control groups by path (``/`` is the root): ``{"batch": {"io.weight": 50}}`` or
+    ``"batch:io.weight=50"``."""
+    parameters: Settings = ()
+    """Parameters of the simulated kernel and its memory: ``memory``, ``dirty_ratio``, ``hz`` …"""
+    costs: Costs | None = None
+    """The cost table: processors, and what computing costs on them. None is ``ordinary``; with
+    ``zero-cpu-time`` computing costs nothing."""
+    seed: int = DEFAULT_SEED
+    arrangement: Arrangement = DEFAULT_ARRANGEMENT
+    """``drawn``: where files lie, when the load starts and the first tag depend on the seed; ``fixed``:
+    they are always the same."""
+    changes: WrittenChanges = ()
     """Changes while it runs, such as ``10s reader: ionice=rt/4``; see `blklab.spec.changes`."""
     runtime: str | None = None
     """Runtime of time-based jobs, such as ``2s``; None for that of the job file."""
@@ -60,8 +84,11 @@ class SimulationRequest:
     max_timeline_bytes: int | None = None
 
 
+SimulationRequest.__init__ = checked(SimulationRequest.__init__)  # type: ignore[method-assign]
+
+
 def model_target(text: str) -> ModelTarget:
-    """Parses a device in the form of `SimulationRequest.device`, with or without ``sim:``.
+    """Parses a device in the form of `SimulationRequest.target`, with or without ``sim:``.
 
     Raises:
         UsageError: if it is not a simulated device.
@@ -92,14 +119,16 @@ def workload_of(jobs: Jobs) -> Workload:
 def _loaded(jobs: Jobs) -> Workload:
     if isinstance(jobs, Workload):
         return jobs
-    if isinstance(jobs, Path):
-        return load_workload(str(jobs))
+    if isinstance(jobs, os.PathLike):
+        return load_workload(os.fspath(jobs))
     if isinstance(jobs, Mapping):
         sections = (
-            f"[{name}]\n" + "".join(f"{key}={_setting(value)}\n" for key, value in options.items())
-            for name, options in jobs.items()
+            f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
+            for name, options in group_settings_of("workload", jobs, _SECTIONS).items()
         )
         return parse_workload("\n".join(sections), name="jobs", source="jobs")
+    if not isinstance(jobs, str):
+        raise wrong_value("workload", jobs, "a name, a job file or sections", f"write it like {_SECTIONS}")
     if "\n" in jobs:
         return parse_workload(jobs, name="jobs", source="jobs")
     return load_workload(jobs)
@@ -109,56 +138,82 @@ class CoreRequest:
     """A request as the core takes it, with the facts needed to read its answer."""
 
     def __init__(self, request: SimulationRequest) -> None:
-        target = model_target(request.device)
+        if not isinstance(request, SimulationRequest):
+            hint = "write it like blklab.SimulationRequest('hdd-7200', 'many-readers')"
+            raise wrong_value("a request", request, "a SimulationRequest", hint)
+        target = model_target(text_of("target", request.target, "'hdd-7200'"))
         self.target = target.text
-        self.workload = workload_of(request.jobs)
+        self.workload = workload_of(request.workload)
         device = device_request(target, load_profile(target.device))
-        name, tunables = request.scheduler, _settings(request.tunables)
-        if name is None:
-            facts = json.loads(call_core(_core.check_request, json.dumps(device)))
-            name = str(facts["device"]["default_scheduler"])
-        elif ":" in name:
-            choice = parse_scheduler_choice(name)
-            if twice := choice.tunables.keys() & tunables.keys():
-                raise UsageError(f"the tunable {min(twice)} is given twice")
-            name, tunables = choice.name, choice.tunables | tunables
-        if request.seed < 0:
-            raise UsageError(f"the seed must not be negative, but is {request.seed}")
-        self.seed = request.seed
-        self.changes = parse_changes(request.changes)
+        scheduler, tunables = _chosen(request, device)
+        self.seed = integer_of("seed", request.seed)
+        self.changes = parse_changes(changes_of(request.changes))
+        arrangement = word_of("arrangement", request.arrangement, Arrangement)
+        costs = cost_table(request.costs)
+        parameters = settings_of("parameters", request.parameters, "{'memory': '4g'}")
         self.text = json.dumps(
             device
             | {
-                "scheduler": name,
+                "scheduler": scheduler,
                 "tunables": tunables,
-                "queue": _settings(request.queue),
-                "machine": (request.processors.parameters() if request.processors else {})
-                | _settings(request.machine),
-                "cgroups": {name: _settings(group) for name, group in request.cgroups.items()},
+                "queue": settings_of("queue", request.queue, "'nr_requests=64'"),
+                "machine": costs.parameters() | parameters,
+                "cgroups": group_settings_of("cgroups", request.cgroups, "'batch:io.weight=50'"),
                 "jobs": {"text": self.workload.text, "source": self.workload.source},
                 "changes": _changes_request(self.changes),
-                "runtime_ns": None if request.runtime is None else parse_duration_ns(request.runtime),
-                "processors": None if request.processors is None else request.processors.request(),
-                "seed": request.seed,
-                "arrangement": request.seed if request.arrangement == "drawn" else None,
+                "runtime_ns": _runtime_ns(request.runtime),
+                "processors": costs.request(),
+                "seed": self.seed,
+                "arrangement": self.seed if arrangement == "drawn" else None,
                 "limits": {
-                    "events": request.max_events,
-                    "simulated_ns": request.max_simulated_ns,
-                    "timeline_bytes": request.max_timeline_bytes,
+                    "events": _limit("max_events", request.max_events),
+                    "simulated_ns": _limit("max_simulated_ns", request.max_simulated_ns),
+                    "timeline_bytes": _limit("max_timeline_bytes", request.max_timeline_bytes),
                 },
-                "timeline": request.timeline,
+                "timeline": switch_of("timeline", request.timeline),
             }
         )
+
+
+def cost_table(costs: Costs | None) -> Machine:
+    """The cost table of that name, in that file, or as given; the usual one for None.
+
+    Raises:
+        UsageError: for anything else.
+        UnknownNameError: if there is none of that name.
+        ProfileError: if the file has a mistake.
+    """
+    if isinstance(costs, Machine):
+        return costs
+    if costs is None:
+        return load_machine(DEFAULT_MACHINE)
+    return load_machine(text_of("costs", costs, "'ordinary', 'zero-cpu-time' or './mine.toml'"))
+
+
+def _chosen(request: SimulationRequest, device: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Name and tunables of the scheduler."""
+    tunables = settings_of("tunables", request.tunables, "'slice_idle=0'")
+    if request.scheduler is None:
+        facts = json.loads(call_core(_core.check_request, json.dumps(device)))
+        return str(facts["device"]["default_scheduler"]), tunables
+    if not isinstance(request.scheduler, str):
+        raise wrong_value("scheduler", request.scheduler, "one scheduler", "write it like 'bfq:slice_idle=0'")
+    if ":" not in request.scheduler:
+        return request.scheduler, tunables
+    choice = parse_scheduler_choice(request.scheduler)
+    if twice := choice.tunables.keys() & tunables.keys():
+        raise UsageError(f"the tunable {min(twice)} is given twice", hint="give it once")
+    return choice.name, choice.tunables | tunables
+
+
+def _runtime_ns(runtime: str | None) -> int | None:
+    return None if runtime is None else parse_duration_ns(text_of("runtime", runtime, "'2s'"))
+
+
+def _limit(name: str, value: int | None) -> int | None:
+    return None if value is None else integer_of(name, value, least=1)
 
 
 def _changes_request(changes: Sequence[Change]) -> dict[str, Any] | None:
     planned = [change.request() for change in changes]
     return {"planned": planned, "freeze_ns": FREEZE_NS} if planned else None
-
-
-def _settings(given: Mapping[str, Setting]) -> dict[str, str]:
-    return {name: _setting(value) for name, value in given.items()}
-
-
-def _setting(value: Setting) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)

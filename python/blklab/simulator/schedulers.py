@@ -29,6 +29,7 @@ from typing import Literal, Protocol
 from blklab import _core
 from blklab.errors import UsageError
 from blklab.simulator.core import core_error
+from blklab.spec.arguments import checked, text_of
 
 _OPTIONAL = ("completed", "timer")
 
@@ -83,6 +84,7 @@ class Scheduler(Protocol):
         """Gives the next request for the device and forgets it; None if none is to go now."""
 
 
+@checked
 def register(name: str, scheduler: Callable[[Queue], Scheduler], *, summary: str = "") -> None:
     """Adds a scheduler to the simulator under a name, or replaces one that was added before.
 
@@ -102,6 +104,7 @@ def register(name: str, scheduler: Callable[[Queue], Scheduler], *, summary: str
         raise UsageError(
             f"{scheduler!r} is not a scheduler", hint="give a class, or a function that takes a queue"
         )
+    text_of("name", name, "'mine'")
     text = summary or (inspect.getdoc(scheduler) or name).splitlines()[0]
 
     def begin(rotational: bool, nr_requests: int, device_depth: int) -> RunningScheduler:
@@ -114,13 +117,14 @@ def register(name: str, scheduler: Callable[[Queue], Scheduler], *, summary: str
         raise UsageError(error.message) from None
 
 
+@checked
 def unregister(name: str) -> None:
     """Removes a scheduler that was registered.
 
     Raises:
         UsageError: if there is none of that name.
     """
-    if not _core.unregister_scheduler(name):
+    if not _core.unregister_scheduler(text_of("name", name, "'mine'")):
         known = ", ".join(_core.registered_schedulers()) or "none"
         raise UsageError(f"no scheduler {name!r} was registered", hint=f"registered: {known}")
 

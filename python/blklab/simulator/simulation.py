@@ -12,19 +12,28 @@ A simulation releases the GIL while it runs, and Ctrl-C ends it. A result depend
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from blklab import _core
-from blklab.errors import UnknownNameError, UsageError
+from blklab.errors import UnknownNameError
 from blklab.linux.machine.processors import usable_processors
 from blklab.records.samples import JobSample
 from blklab.simulator.core import call_core, run_facts
-from blklab.simulator.request import CoreRequest, Jobs, Setting, SimulationRequest
+from blklab.simulator.request import CoreRequest, Jobs, SimulationRequest
 from blklab.simulator.timeline import Timeline
-from blklab.spec.experiment import Arrangement
-from blklab.spec.machines import Machine
+from blklab.spec.arguments import (
+    Costs,
+    GroupSettings,
+    Settings,
+    Text,
+    WrittenChanges,
+    checked,
+    integer_of,
+    wrong_value,
+)
+from blklab.spec.experiment import DEFAULT_ARRANGEMENT, DEFAULT_SEED, Arrangement
 
 
 @dataclass(frozen=True)
@@ -63,49 +72,53 @@ class SimulationResult:
         raise UnknownNameError(f"there is no job {name!r}", hint=f"there are {known}")
 
 
+@checked
 def simulate(
-    device: str,
-    jobs: Jobs,
+    target: Text,
+    workload: Jobs,
     *,
     scheduler: str | None = None,
-    tunables: Mapping[str, Setting] | None = None,
-    queue: Mapping[str, Setting] | None = None,
-    machine: Mapping[str, Setting] | None = None,
-    cgroups: Mapping[str, Mapping[str, Setting]] | None = None,
-    processors: Machine | None = None,
-    seed: int = 1,
-    arrangement: Arrangement = "fixed",
-    changes: Sequence[str] = (),
+    tunables: Settings = (),
+    queue: Settings = (),
+    cgroups: GroupSettings = (),
+    parameters: Settings = (),
+    costs: Costs | None = None,
+    seed: int = DEFAULT_SEED,
+    arrangement: Arrangement = DEFAULT_ARRANGEMENT,
+    changes: WrittenChanges = (),
     runtime: str | None = None,
     timeline: bool = False,
     max_events: int | None = None,
     max_simulated_ns: int | None = None,
     max_timeline_bytes: int | None = None,
 ) -> SimulationResult:
-    """Simulates jobs on a device; `SimulationRequest` documents the arguments.
+    """Simulates a workload on a modelled device; `SimulationRequest` documents the arguments.
+
+    The result is that of `blklab run` with the same words, to the bit.
 
     Raises:
         BlklabError: for an invalid name, value, profile or job, or a limit that was reached.
     """
-    request = SimulationRequest(
-        device,
-        jobs,
-        scheduler=scheduler,
-        tunables=tunables or {},
-        queue=queue or {},
-        machine=machine or {},
-        cgroups=cgroups or {},
-        processors=processors,
-        seed=seed,
-        arrangement=arrangement,
-        changes=changes,
-        runtime=runtime,
-        timeline=timeline,
-        max_events=max_events,
-        max_simulated_ns=max_simulated_ns,
-        max_timeline_bytes=max_timeline_bytes,
+    return run_request(
+        SimulationRequest(
+            target,
+            workload,
+            scheduler=scheduler,
+            tunables=tunables,
+            queue=queue,
+            cgroups=cgroups,
+            parameters=parameters,
+            costs=costs,
+            seed=seed,
+            arrangement=arrangement,
+            changes=changes,
+            runtime=runtime,
+            timeline=timeline,
+            max_events=max_events,
+            max_simulated_ns=max_simulated_ns,
+            max_timeline_bytes=max_timeline_bytes,
+        )
     )
-    return run_request(request)
 
 
 def run_request(request: SimulationRequest) -> SimulationResult:
@@ -118,6 +131,7 @@ def run_request(request: SimulationRequest) -> SimulationResult:
     return _result_of(prepared, *call_core(_core.simulate_recorded, prepared.text))
 
 
+@checked
 def simulate_many(
     requests: Iterable[SimulationRequest], workers: int | None = None
 ) -> list[SimulationResult]:
@@ -130,10 +144,10 @@ def simulate_many(
     Raises:
         BlklabError: for the first request (in their order) that fails; the others are aborted.
     """
-    if workers is None:
-        workers = usable_processors()
-    if workers < 1:
-        raise UsageError(f"workers must be at least 1, not {workers}")
+    workers = usable_processors() if workers is None else integer_of("workers", workers, least=1)
+    if isinstance(requests, str) or not isinstance(requests, Iterable):
+        hint = "write it like [blklab.SimulationRequest('hdd-7200', 'many-readers', seed=1), …]"
+        raise wrong_value("requests", requests, "a list of requests", hint)
     prepared = [CoreRequest(request) for request in requests]
     answers = call_core(lambda texts: _core.simulate_many(texts, workers), [one.text for one in prepared])
     return [_result_of(one, *answer) for one, answer in zip(prepared, answers, strict=True)]

@@ -33,11 +33,11 @@ ZERO_CPU_TIME = "zero-cpu-time"
 Nanoseconds = Annotated[int, Field(ge=0, le=MOST_NS)]
 
 
-class _Table(BaseModel):
+class _CostTable(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class StepCosts(_Table):
+class StepCosts(_CostTable):
     """Processor time of the steps of an I/O outside the scheduler, in nanoseconds."""
 
     prepare_ns: Nanoseconds = 0
@@ -70,7 +70,7 @@ class StepCosts(_Table):
     """A lock that is waited for changes hands: it and the data that it guards move between caches."""
 
 
-class SchedulerCosts(_Table):
+class SchedulerCosts(_CostTable):
     """Processor time of a scheduler's hooks, in nanoseconds."""
 
     insert_ns: Nanoseconds = 0
@@ -84,7 +84,7 @@ class SchedulerCosts(_Table):
     """Share of all this under the scheduler's lock."""
 
 
-class Machine(_Table):
+class Machine(_CostTable):
     """A machine's processors and what computing costs on them."""
 
     name: str

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from blklab.errors import UnknownNameError, UsageError
 from blklab.quantities.units import format_bytes, parse_size_bytes
+from blklab.registry import names_in_packages
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+]*):(.*)", re.DOTALL)
 _KEY = re.compile(r"(member[0-9]+\.)?[a-z][a-z0-9_]*")
@@ -78,7 +79,7 @@ class ModelTarget:
     """A modelled device under a backend that is not this machine's kernel."""
 
     scheme: str
-    """One of `MODEL_SCHEMES`."""
+    """One of `MODEL_SCHEMES`, or that of another package's backend."""
     device: str
     """A kind (``fixed``), a profile's name (``hdd-7200``) or the path of a profile (``./mine.toml``)."""
     parameters: tuple[tuple[str, str], ...]
@@ -115,7 +116,7 @@ def parse_target(text: str) -> Target:
     parameters = _parse_parameters(text, settings)
     if scheme == "loop":
         return _loop_target(text, name, parameters)
-    if scheme in MODEL_SCHEMES:
+    if scheme in MODEL_SCHEMES or scheme in names_in_packages("blklab.backends"):
         if not name:
             raise UsageError(f"{text!r} names no device", hint=f"write it like {scheme}:hdd-7200")
         return ModelTarget(scheme, name, tuple(parameters.items()))

@@ -1,15 +1,18 @@
 """Published experiments: `published` analyses their printed values again, `replication` runs them again.
 
-Each study that can be run again has a module or a folder here and a line in `_MODULES`. A study is pure:
+Each study that can be run again has a module or a folder here and a line in `_MODULES`, or is another
+package's (`blklab.registry`). A study is pure:
 `Study.experiments` lists the experiments and `Study.read` interprets their records. `replication` runs the
 experiments and renders the findings.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from typing import Any
 
 from blklab.errors import UnknownNameError
+from blklab.registry import Registry
+from blklab.studies.published.study import add_study_folder
 from blklab.studies.replication.protocol import Study
 
 _MODULES = {
@@ -22,9 +25,22 @@ _MODULES = {
 """Module of each study by the name of its folder in `studies/`."""
 
 
+def _checked(name: str, study: Any) -> Study:
+    if not isinstance(study, Study):
+        raise TypeError(f"the study {name} is a {type(study).__name__}, not a Study")
+    if study.name != name:
+        raise TypeError(f"the study {name} calls itself {study.name!r}")
+    if study.folder is not None:
+        add_study_folder(name, study.folder)
+    return study
+
+
+STUDIES = Registry("blklab.studies", {name: f"{module}:STUDY" for name, module in _MODULES.items()}, _checked)
+
+
 def replicable_study_names() -> list[str]:
     """The studies that can be run again, in alphabetical order."""
-    return sorted(_MODULES)
+    return sorted(STUDIES)
 
 
 def replicable_study(name: str) -> Study:
@@ -33,11 +49,8 @@ def replicable_study(name: str) -> Study:
     Raises:
         UnknownNameError: if no study that can be run again has this name.
     """
-    if name not in _MODULES:
+    if name not in STUDIES:
         raise UnknownNameError(
             f"there is no study {name!r}", hint=f"there are {', '.join(replicable_study_names())}"
         )
-    study = import_module(_MODULES[name]).STUDY
-    if not isinstance(study, Study):
-        raise TypeError(f"{_MODULES[name]}.STUDY is not a Study")
-    return study
+    return STUDIES[name]

@@ -1,5 +1,7 @@
 """Metrics: one file each. A new one is a file beside this one and a name in `_NAMES`.
 
+Other packages add theirs by an entry point (`blklab.registry`).
+
 A metric's module has ``NAME``, ``UNIT``, ``BETTER`` (``higher`` or ``lower``), ``DESCRIPTION`` and
 ``compute(jobs)``, which turns the measured sections of one run into one number, or None if the run
 has no such value (no fsync, no CPU accounting in a simulation).
@@ -13,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
-from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
 from blklab.analysis.metrics import _of_jobs as _of_jobs_module
 from blklab.analysis.metrics._of_jobs import jobs_named
 from blklab.errors import UnknownNameError
 from blklab.records.samples import JobSample
+from blklab.registry import Registry
 from blklab.spec.workloads import Workload
 
 Better = Literal["higher", "lower"]
@@ -78,8 +79,7 @@ class Metric:
         )
 
 
-def _registered(name: str) -> Metric:
-    module: ModuleType = import_module(f"blklab.analysis.metrics.{name}")
+def _checked(name: str, module: Any) -> Metric:
     metric = Metric(
         module.NAME,
         module.UNIT,
@@ -91,9 +91,9 @@ def _registered(name: str) -> Metric:
         getattr(module, "OF_LOADS_THAT_END", False),
     )
     if metric.name != name:
-        raise TypeError(f"metrics/{name}.py calls itself {metric.name!r}")
+        raise TypeError(f"the metric {name} calls itself {metric.name!r}")
     if metric.better not in ("higher", "lower"):
-        raise TypeError(f"metrics/{name}.py: BETTER is {metric.better!r}, not 'higher' or 'lower'")
+        raise TypeError(f"BETTER of {name} is {metric.better!r}, not 'higher' or 'lower'")
     return metric
 
 
@@ -104,16 +104,14 @@ def _of_jobs(name: str) -> Metric:
     return Metric(name, unit, "higher", description, compute, _of_jobs_module.FEWEST_IOS)
 
 
-class _Metrics(dict[str, Metric]):
+class _Metrics(Registry[Metric]):
     """The metrics by name. Those that name jobs are found too, but are not listed."""
 
-    def __missing__(self, name: str) -> Metric:
-        if not jobs_named(name):
-            raise KeyError(name)
-        return _of_jobs(name)
+    def __getitem__(self, name: str) -> Metric:
+        return _of_jobs(name) if jobs_named(name) else super().__getitem__(name)
 
 
-METRICS: dict[str, Metric] = _Metrics({name: _registered(name) for name in _NAMES})
+METRICS = _Metrics("blklab.metrics", {name: f"blklab.analysis.metrics.{name}" for name in _NAMES}, _checked)
 
 
 def metric_named(name: str) -> Metric:

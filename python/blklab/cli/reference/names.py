@@ -6,18 +6,17 @@ made. Run ids and guest kernels are looked up on each completion (`blklab.cli.re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import click
 
-from blklab import _core
 from blklab.analysis.metrics import METRICS
 from blklab.cli.options import ExperimentFlag
 from blklab.cli.reference.tree import CommandNode, metavar_of
 from blklab.reanalysis.readers import READERS
 from blklab.shipped import shipped_folder
+from blklab.simulator.core import known_schedulers
 from blklab.spec.goals import NAMED_GOALS
 from blklab.spec.machines import THIS, shipped_machines
 from blklab.spec.options import Option
@@ -60,7 +59,7 @@ def _targets() -> Values:
 
 
 def _schedulers() -> Values:
-    return Values("schedulers", tuple(one["name"] for one in json.loads(_core.schedulers())), commas=True)
+    return Values("schedulers", tuple(one["name"] for one in known_schedulers()), commas=True)
 
 
 def _one_scheduler() -> Values:

@@ -53,7 +53,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Observation:
+class CostObservation:
     """Measured rates of a load."""
 
     load: Load
@@ -94,7 +94,7 @@ def parameters_of(machine: Machine) -> list[Parameter]:
     return [*slices, *punts, *steps, *hooks]
 
 
-def fitted(ordinary: Machine, observations: Sequence[Observation]) -> Fit:
+def fitted(ordinary: Machine, observations: Sequence[CostObservation]) -> Fit:
     """The table under which the simulator gives what was observed, nearest to an ordinary one.
 
     At first all figures change together, by one factor: machines differ in speed more than in kind. The
@@ -113,7 +113,7 @@ def fitted(ordinary: Machine, observations: Sequence[Observation]) -> Fit:
 
 
 def _start(
-    ordinary: Machine, parameters: Sequence[Parameter], observations: Sequence[Observation]
+    ordinary: Machine, parameters: Sequence[Parameter], observations: Sequence[CostObservation]
 ) -> Machine:
     """The table of one speed and one way to submit reads that fits best."""
     speeds = [scale * np.array([parameter.scales for parameter in parameters]) for scale in _SCALES]
@@ -129,7 +129,7 @@ def _start(
 
 
 def _residuals(
-    start: Machine, parameters: Sequence[Parameter], observations: Sequence[Observation]
+    start: Machine, parameters: Sequence[Parameter], observations: Sequence[CostObservation]
 ) -> Residuals:
     cells: list[Cell] = [
         (one.load, scheduler) for one in observations for scheduler in (BASELINE, *one.ratios)

@@ -14,7 +14,7 @@ from blklab.analysis.metrics import metric_named
 from blklab.analysis.questions import Question
 from blklab.execution.calibration.fit import BASELINE
 from blklab.execution.calibration.loads import FITTED, Load
-from blklab.execution.calibration.measuring import Measurement, difference
+from blklab.execution.calibration.measuring import CostMeasurement, difference
 from blklab.execution.calibration.prediction import predicted_iops
 from blklab.execution.fidelity.measured import percentile
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
@@ -111,7 +111,7 @@ class HostFidelityDocument(BaseModel):
         return typical <= MEDIAN_LIMIT and large <= PERCENTILE_95_LIMIT and in_order
 
 
-def host_fidelity(measurement: Measurement, machine: Machine) -> HostFidelityDocument:
+def host_fidelity(measurement: CostMeasurement, machine: Machine) -> HostFidelityDocument:
     """Compares a measurement with the table's predictions for the same loads."""
     cells = [(load, scheduler) for load in measurement.values for scheduler in measurement.schedulers(load)]
     predicted = predicted_iops(cells, machine)
@@ -125,7 +125,7 @@ def host_fidelity(measurement: Measurement, machine: Machine) -> HostFidelityDoc
     )
 
 
-def _cells(measurement: Measurement, predicted: Mapping[tuple[Load, str], float]) -> Iterator[HostCell]:
+def _cells(measurement: CostMeasurement, predicted: Mapping[tuple[Load, str], float]) -> Iterator[HostCell]:
     for load, series in measurement.values.items():
         base, predicted_base = measurement.observations[load].iops, predicted[(load, BASELINE)]
         for scheduler in measurement.schedulers(load):
@@ -147,7 +147,7 @@ def _cells(measurement: Measurement, predicted: Mapping[tuple[Load, str], float]
             )
 
 
-def _pairs(measurement: Measurement, predicted: Mapping[tuple[Load, str], float]) -> Iterator[HostPair]:
+def _pairs(measurement: CostMeasurement, predicted: Mapping[tuple[Load, str], float]) -> Iterator[HostPair]:
     design = FixedDesign(confidence=DEFAULT_CONFIDENCE, margin=DEFAULT_MARGIN)
     for load, series in measurement.values.items():
         question = Question(load.name, metric_named("iops"), series)

@@ -27,7 +27,7 @@ from blklab.analysis.statistics.series import Series, positive, shared_values
 from blklab.analysis.values import metric_values
 from blklab.backends import Session, SessionOptions, backend_for
 from blklab.errors import RequirementError, RunFailedError
-from blklab.execution.calibration.fit import BASELINE, Observation
+from blklab.execution.calibration.fit import BASELINE, CostObservation
 from blklab.execution.calibration.loads import JOB_MIB, Load
 from blklab.linux.machine.description import describe_machine
 from blklab.quantities.units import format_duration
@@ -52,7 +52,7 @@ Announce = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Measurement:
+class CostMeasurement:
     """The rates of loads on a machine."""
 
     machine: MachineDescription
@@ -62,7 +62,7 @@ class Measurement:
     """I/Os a second by scheduler and round."""
 
     @cached_property
-    def observations(self) -> dict[Load, Observation]:
+    def observations(self) -> dict[Load, CostObservation]:
         """The rates of each load: geometric means over rounds, and ratios within them."""
         return {load: observation_of(load, series) for load, series in self.values.items()}
 
@@ -109,7 +109,7 @@ class MemoryDevice:
             ]
         return found
 
-    def measure(self, repetitions: int, announce: Announce) -> Measurement:
+    def measure(self, repetitions: int, announce: Announce) -> CostMeasurement:
         """Runs every load so many times.
 
         Raises:
@@ -129,7 +129,7 @@ class MemoryDevice:
             _check_ran(load, of_stretch)
             samples[load] += of_stretch
         metric = metric_named("iops")
-        return Measurement(
+        return CostMeasurement(
             machine=describe_machine(),
             rounds=repetitions * ROUNDS_PER_STRETCH,
             values={load: metric_values(samples[load], self._loads[load], metric) for load in self._loads},
@@ -172,7 +172,7 @@ def memory_device(loads: Sequence[Load], *, seed: int, dry_run: bool = False) ->
         yield MemoryDevice(session, loads, seed)
 
 
-def observation_of(load: Load, series: Series) -> Observation:
+def observation_of(load: Load, series: Series) -> CostObservation:
     """The rates of a load.
 
     Raises:
@@ -182,7 +182,7 @@ def observation_of(load: Load, series: Series) -> Observation:
     if len(base) < _FEWEST_ROUNDS:
         raise RequirementError(f"{load.name} did not run under {BASELINE}, the scheduler to compare with")
     found = {label: difference(series, label, BASELINE) for label in series if label != BASELINE}
-    return Observation(
+    return CostObservation(
         load=load,
         iops=math.exp(float(np.log(base).mean())),
         iops_error=standard_error(np.log(base)),

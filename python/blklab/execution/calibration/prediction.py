@@ -26,7 +26,8 @@ def predicted_iops(cells: Sequence[Cell], machine: Machine) -> Mapping[Cell, flo
             MODEL,
             load.workload(ramp_ms=_RAMP_MS, runtime_ms=_RUNTIME_MS),
             scheduler=scheduler,
-            processors=machine,
+            costs=machine,
+            arrangement="fixed",
         )
         for load, scheduler in cells
     ]

@@ -10,11 +10,11 @@ from blklab.errors import RequirementError, UsageError
 from blklab.execution.calibration.disk.ground import SessionGround, opened_ground
 from blklab.execution.iocost.document import SCHEMA, IoCostDocument, Sweep
 from blklab.execution.iocost.drive import calibrated_facts, drive_of, model_forms, obstacle_here
-from blklab.execution.iocost.measuring import Observer
+from blklab.execution.iocost.measuring import IocostObserver
 from blklab.execution.iocost.model_sweep import solutions_of_sweep, sweep_of, tried
 from blklab.execution.iocost.remarks import remarks_on_disk, remarks_on_profile, remarks_on_sweep
 from blklab.execution.iocost.solutions import NAIVE, Solution, naive
-from blklab.execution.iocost.stages import Measured, Stages, measured
+from blklab.execution.iocost.stages import IocostStages, Measured, measured
 from blklab.execution.iocost.sweep import SweptDisk
 from blklab.execution.iocost.written import model_line, qos_line
 from blklab.linux.machine.description import describe_machine
@@ -43,11 +43,11 @@ class IoCostRequest:
     """The cost table of models; None for the one that a calibrated profile names, or the usual one."""
     solution: str | None
     """The solution whose lines are wanted; None for the first."""
-    stages: Stages
+    stages: IocostStages
     file_bytes: int | None
 
 
-def determined(request: IoCostRequest, observer: Observer) -> IoCostDocument:
+def determined(request: IoCostRequest, observer: IocostObserver) -> IoCostDocument:
     """Determines the parameters.
 
     Raises:
@@ -184,7 +184,9 @@ def _machine(request: IoCostRequest, profile: str | None) -> Machine:
     return load_machine(named or DEFAULT_MACHINE)
 
 
-def _measured_on(profile: str, request: IoCostRequest, machine: Machine, observer: Observer) -> Measured:
+def _measured_on(
+    profile: str, request: IoCostRequest, machine: Machine, observer: IocostObserver
+) -> Measured:
     """The same loads on a model of the disk."""
     observer.announce(f"the same loads on {profile}")
     target = model_target(profile)
@@ -197,7 +199,7 @@ def _swept(
     of_model: Measured,
     of_disk: Measured,
     solutions: list[Solution],
-    observer: Observer,
+    observer: IocostObserver,
 ) -> tuple[Sweep, list[Solution]]:
     """The sweep, and all solutions with what they do on the model."""
     sweep, runs = sweep_of(disk, of_model.coefficients, observer)

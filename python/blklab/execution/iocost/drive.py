@@ -26,7 +26,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9#+\-.:=@_]")
 
 
 @dataclass(frozen=True)
-class Drive:
+class CostedDrive:
     """The names that the kernel and udev have for a drive."""
 
     device_number: str | None
@@ -35,16 +35,16 @@ class Drive:
     """``ID_MODEL`` of udev, or its possible forms; empty if the drive has none."""
 
 
-def drive_of(target: Target, found: TargetDescription) -> Drive:
+def drive_of(target: Target, found: TargetDescription) -> CostedDrive:
     """The drive of a target that was measured."""
     if isinstance(target, LoopTarget | ModelTarget):
-        return Drive(None, ())
+        return CostedDrive(None, ())
     name = found.disks[0].name
     disk = next((disk for disk in all_disks() if disk.name == name), None)
     if disk is None:
-        return Drive(None, model_forms(found.disks[0].model))
+        return CostedDrive(None, model_forms(found.disks[0].model))
     known = properties_of(disk).get("ID_MODEL")
-    return Drive(disk.device_number or None, (known,) if known else model_forms(disk.model))
+    return CostedDrive(disk.device_number or None, (known,) if known else model_forms(disk.model))
 
 
 def model_forms(model: str) -> tuple[str, ...]:

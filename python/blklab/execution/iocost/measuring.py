@@ -27,7 +27,7 @@ class LoadRun:
     """Part of the time in which its processes computed, on average over them; None if unknown."""
 
 
-class Observer(Protocol):
+class IocostObserver(Protocol):
     """Follows the measurements."""
 
     def announce(self, line: str) -> None:
@@ -54,7 +54,7 @@ def measured_rounds(
     seed: int,
     first_number: int,
     planned: int,
-    observer: Observer,
+    observer: IocostObserver,
 ) -> dict[str, list[LoadRun]]:
     """Runs every load once in each round.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from blklab.execution.iocost.document import Sweep, SweptVrate
 from blklab.execution.iocost.estimates import Estimate
-from blklab.execution.iocost.measuring import Observer
+from blklab.execution.iocost.measuring import IocostObserver
 from blklab.execution.iocost.solutions import (
     Solution,
     expected_of,
@@ -18,7 +18,7 @@ from blklab.execution.iocost.vrate_range import VrateRange, vrate_range
 
 
 def sweep_of(
-    disk: SweptDisk, coefficients: list[Estimate], observer: Observer
+    disk: SweptDisk, coefficients: list[Estimate], observer: IocostObserver
 ) -> tuple[Sweep, list[list[GroupRun]]]:
     """Sweeps a model of the disk.
 

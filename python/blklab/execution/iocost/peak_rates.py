@@ -33,7 +33,15 @@ def peak_rates(device: str, *, queue_depth: int) -> dict[str, float]:
 
 def _request(device: str, load: CostLoad) -> SimulationRequest:
     jobs = load.workload(space_bytes=_SPACE_BYTES, ramp_us=_RAMP_US, runtime_us=_RUNTIME_US)
-    return SimulationRequest(device, jobs, scheduler="none", queue={"nomerges": 2}, seed=1)
+    return SimulationRequest(
+        device,
+        jobs,
+        scheduler="none",
+        queue={"nomerges": 2},
+        costs="zero-cpu-time",
+        arrangement="fixed",
+        seed=1,
+    )
 
 
 def _rate(name: str, result: SimulationResult) -> float:

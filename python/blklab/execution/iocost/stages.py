@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from statistics import median
 
 from blklab.execution.calibration.disk.ground import DiskFacts, SessionGround, quantile_ns
-from blklab.execution.iocost.estimates import LEAST_LATENCY_ERROR, LEAST_RATE_ERROR, Estimate, estimated
+from blklab.execution.iocost.estimates import (
+    LEAST_LATENCY_ERROR,
+    LEAST_RATE_ERROR,
+    Estimate,
+    estimated,
+)
 from blklab.execution.iocost.loads import CostLoad, coefficient_loads, latency_loads
-from blklab.execution.iocost.measuring import LoadRun, Observer, measured_rounds
+from blklab.execution.iocost.measuring import IocostObserver, LoadRun, measured_rounds
 from blklab.execution.iocost.solutions import HEADROOM, percentile_of
 from blklab.quantities.formatting import join_names
 
@@ -23,7 +28,7 @@ _BUSY_PROCESS = 0.9
 
 
 @dataclass(frozen=True)
-class Stages:
+class IocostStages:
     """The extent of both stages."""
 
     rounds: int
@@ -62,7 +67,7 @@ class Measured:
         return rlat, wlat
 
 
-def measured(ground: SessionGround, stages: Stages, observer: Observer) -> Measured:
+def measured(ground: SessionGround, stages: IocostStages, observer: IocostObserver) -> Measured:
     """Measures coefficients and latencies.
 
     Args:

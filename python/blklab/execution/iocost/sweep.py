@@ -125,9 +125,10 @@ class SweptDisk:
             self._jobs(ramp_us),
             scheduler="none",
             queue=dict(self.queue),
-            machine={"hz": _HZ},
+            parameters={"hz": _HZ},
             cgroups=groups,
-            processors=self.machine,
+            costs=self.machine,
+            arrangement="fixed",
             seed=derive_seed(self.seed, "iocost", "sweep", step),
         )
 

@@ -10,7 +10,7 @@ from blklab.analysis.metrics import Metric, metric_named
 from blklab.analysis.statistics.multiplicity import holm
 from blklab.analysis.statistics.paired import FixedDifference, paired_difference
 from blklab.errors import RunFailedError
-from blklab.execution.judgement.questions import METRICS, Question
+from blklab.execution.judgement.questions import METRICS, JudgementQuestion
 from blklab.records.samples import NS_PER_SECOND, JobSample, RunSample
 
 Outcome = Literal["faster", "slower", "same", "undecided", "broken"]
@@ -27,10 +27,10 @@ Pairs = Sequence[tuple[RunSample, RunSample]]
 
 
 @dataclass(frozen=True)
-class Answer:
+class JudgementAnswer:
     """The answer for one metric of one job."""
 
-    question: Question
+    question: JudgementQuestion
     job: str | None
     """None if the kernel failed."""
     metric: str | None
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class _Compared:
-    question: Question
+    question: JudgementQuestion
     job: str
     metric: str
     difference: FixedDifference
@@ -62,7 +62,7 @@ def identical(pairs: Pairs) -> bool:
     return all(base.status == other.status and base.jobs == other.jobs for base, other in pairs)
 
 
-def require_answer(question: Question, base: RunSample, other: RunSample, *, kernel: str) -> None:
+def require_answer(question: JudgementQuestion, base: RunSample, other: RunSample, *, kernel: str) -> None:
     """Refuses a pair of runs that both failed: they are alike, but say nothing.
 
     Args:
@@ -82,29 +82,29 @@ def require_answer(question: Question, base: RunSample, other: RunSample, *, ker
         )
 
 
-def settled(first: Sequence[Answer], second: Sequence[Answer]) -> list[Answer]:
+def settled(first: Sequence[JudgementAnswer], second: Sequence[JudgementAnswer]) -> list[JudgementAnswer]:
     """The answers of two looks: what the first decided stays, and the second decides the rest."""
     decided = {_about(answer): answer for answer in first if answer.outcome != "undecided"}
     return [decided.get(_about(answer), answer) for answer in second]
 
 
-def _about(answer: Answer) -> tuple[Question, str | None, str | None]:
+def _about(answer: JudgementAnswer) -> tuple[JudgementQuestion, str | None, str | None]:
     return answer.question, answer.job, answer.metric
 
 
-def answers_to(runs: Mapping[Question, Pairs], level: float = LEVEL) -> list[Answer]:
+def answers_to(runs: Mapping[JudgementQuestion, Pairs], level: float = LEVEL) -> list[JudgementAnswer]:
     """Answers all questions together, so that their number is corrected for.
 
     A question whose runs are identical is not a source of chance, and needs no correction.
     """
-    answers: list[Answer] = []
+    answers: list[JudgementAnswer] = []
     compared: list[_Compared] = []
     differing = {question: pairs for question, pairs in runs.items() if not identical(pairs)}
     family = max(sum(_nr_metrics(pairs) for pairs in differing.values()), 1)
     for question, pairs in differing.items():
         if broken := [other.error for base, other in pairs if base.status == "ok" != other.status]:
             error = broken[0] or "the run failed"
-            answers.append(Answer(question, None, None, "broken", None, None, len(pairs), error))
+            answers.append(JudgementAnswer(question, None, None, "broken", None, None, len(pairs), error))
             continue
         compared += _differences(question, pairs, smallest_level=level / family)
     adjusted = holm([item.difference.p_difference for item in compared])
@@ -117,7 +117,7 @@ def _nr_metrics(pairs: Pairs) -> int:
     return len(METRICS) * max((len(base.jobs) for base, _ in pairs), default=0)
 
 
-def _differences(question: Question, pairs: Pairs, *, smallest_level: float) -> list[_Compared]:
+def _differences(question: JudgementQuestion, pairs: Pairs, *, smallest_level: float) -> list[_Compared]:
     found = []
     usable = [(base, other) for base, other in pairs if base.status == other.status == "ok"]
     for index, job in enumerate(usable[0][0].jobs if usable else []):
@@ -150,14 +150,14 @@ def _value(metric: Metric, job: JobSample) -> float | None:
     return value
 
 
-def _answer(item: _Compared, p_value: float, level: float) -> Answer:
+def _answer(item: _Compared, p_value: float, level: float) -> JudgementAnswer:
     difference = item.difference
     outcome: Outcome = "undecided"
     if p_value <= level and abs(difference.ratio - 1) > MARGIN:
         outcome = "faster" if difference.ratio > 1 else "slower"
     elif difference.p_equivalence <= level:
         outcome = "same"
-    return Answer(
+    return JudgementAnswer(
         item.question,
         item.job,
         item.metric,

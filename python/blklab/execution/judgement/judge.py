@@ -18,7 +18,7 @@ from blklab.backends.uml import BACKEND
 from blklab.errors import RequirementError
 from blklab.execution.judgement.answers import (
     LEVEL,
-    Answer,
+    JudgementAnswer,
     Outcome,
     answers_to,
     identical,
@@ -26,8 +26,8 @@ from blklab.execution.judgement.answers import (
     settled,
 )
 from blklab.execution.judgement.kept_runs import KeepingWorkers
-from blklab.execution.judgement.loads import LOADS, Load
-from blklab.execution.judgement.questions import EVERY_QUESTION, SCHEDULERS, VERSION, Question, Scope
+from blklab.execution.judgement.loads import LOADS, JudgementLoad
+from blklab.execution.judgement.questions import EVERY_QUESTION, SCHEDULERS, VERSION, JudgementQuestion, Scope
 from blklab.execution.prerequisites import require_kernels
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.store import find
@@ -65,8 +65,8 @@ class Judgement:
     base: KernelBuild
     other: KernelBuild
     machine: str
-    asked: tuple[Question, ...]
-    answers: tuple[Answer, ...]
+    asked: tuple[JudgementQuestion, ...]
+    answers: tuple[JudgementAnswer, ...]
     """Only of questions on which the kernels differ at all."""
     same_bytes: bool = False
     """Whether both kernels are the same file, so that nothing was run."""
@@ -76,7 +76,7 @@ class Judgement:
         """The number of questions to which both gave the same bits."""
         return len(self.asked) - len({answer.question for answer in self.answers})
 
-    def of(self, *outcomes: Outcome) -> list[Answer]:
+    def of(self, *outcomes: Outcome) -> list[JudgementAnswer]:
         """The answers with one of these outcomes."""
         return [answer for answer in self.answers if answer.outcome in outcomes]
 
@@ -123,22 +123,23 @@ def judge(
     progress = _Counting(observer)
     progress.expect(FIRST_ROUNDS * sum(map(len, asked.values())))
     keeping = KeepingWorkers(workers, kernels[0].build_id)
-    runs: dict[Question, list[tuple[RunSample, RunSample]]] = {}
+    runs: dict[JudgementQuestion, list[tuple[RunSample, RunSample]]] = {}
 
     def in_sessions(
-        chosen: Mapping[str, Sequence[Question]], ask: Callable[[_Court, list[Question]], None]
+        chosen: Mapping[str, Sequence[JudgementQuestion]],
+        ask: Callable[[_Court, list[JudgementQuestion]], None],
     ) -> None:
         for disk, questions in chosen.items():
             for load, together in _of_alike_loads(disk, questions):
                 with _session(disk, load, machine, base, other, keeping) as session:
                     ask(_Court(session, base, other, progress), together)
 
-    def first(court: _Court, questions: list[Question]) -> None:
+    def first(court: _Court, questions: list[JudgementQuestion]) -> None:
         court.ask(questions, range(FIRST_ROUNDS), runs)
         differing = [question for question in questions if not identical(runs[question])]
         court.ask(differing, range(FIRST_ROUNDS, ROUNDS), runs)
 
-    def further(court: _Court, questions: list[Question]) -> None:
+    def further(court: _Court, questions: list[JudgementQuestion]) -> None:
         court.ask(questions, range(ROUNDS, MOST_ROUNDS), runs)
 
     in_sessions(asked, first)
@@ -151,8 +152,8 @@ def judge(
 
 
 def _among(
-    asked: Mapping[str, Sequence[Question]], chosen: Collection[Question]
-) -> dict[str, list[Question]]:
+    asked: Mapping[str, Sequence[JudgementQuestion]], chosen: Collection[JudgementQuestion]
+) -> dict[str, list[JudgementQuestion]]:
     return {disk: [one for one in questions if one in chosen] for disk, questions in asked.items()}
 
 
@@ -168,9 +169,11 @@ def _same_bytes(base: KernelBuild, other: KernelBuild) -> bool:
     )
 
 
-def _of_alike_loads(disk: str, questions: Iterable[Question]) -> Iterator[tuple[Load, list[Question]]]:
+def _of_alike_loads(
+    disk: str, questions: Iterable[JudgementQuestion]
+) -> Iterator[tuple[JudgementLoad, list[JudgementQuestion]]]:
     """Questions about a disk that a session can ask together, with a load that stands for its conditions."""
-    together: list[tuple[Load, list[Question]]] = []
+    together: list[tuple[JudgementLoad, list[JudgementQuestion]]] = []
     for question in questions:
         load = LOADS[question.load]
         for known, asked in together:
@@ -182,12 +185,14 @@ def _of_alike_loads(disk: str, questions: Iterable[Question]) -> Iterator[tuple[
     yield from together
 
 
-def _conditions(load: Load, disk: str) -> tuple[int, Mapping[str, Mapping[str, str]], tuple[str, ...]]:
+def _conditions(
+    load: JudgementLoad, disk: str
+) -> tuple[int, Mapping[str, Mapping[str, str]], tuple[str, ...]]:
     return load.runtime_ns(disk), load.cgroups, load.changes
 
 
 def _session(
-    disk: str, load: Load, machine: Machine, base: str, other: str, workers: Workers
+    disk: str, load: JudgementLoad, machine: Machine, base: str, other: str, workers: Workers
 ) -> AbstractContextManager[Session]:
     options = SessionOptions(
         run_id="judgement",
@@ -213,7 +218,7 @@ class _Counting:
     def expect(self, more: int) -> None:
         self._expected += more
 
-    def done(self, question: Question) -> None:
+    def done(self, question: JudgementQuestion) -> None:
         self._done += 1
         self._observer.progressed(str(question), self._done, self._expected)
 
@@ -228,9 +233,9 @@ class _Court:
 
     def ask(
         self,
-        questions: Iterable[Question],
+        questions: Iterable[JudgementQuestion],
         rounds: Iterable[int],
-        runs: dict[Question, list[tuple[RunSample, RunSample]]],
+        runs: dict[JudgementQuestion, list[tuple[RunSample, RunSample]]],
     ) -> None:
         """Asks questions in some arrangements; both kernels meet the same."""
         with ThreadPoolExecutor(self._session.parallel) as executor:
@@ -248,7 +253,7 @@ class _Court:
                 runs.setdefault(question, []).append(pair)
                 self._progress.done(question)
 
-    def _cells(self, question: Question, round_number: int) -> Iterator[Cell]:
+    def _cells(self, question: JudgementQuestion, round_number: int) -> Iterator[Cell]:
         name = question.load
         text = LOADS[name].text(question.disk)
         workload = parse_workload(text, name=name, source=f"{name}.fio")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from blklab.execution.judgement.answers import Answer
+from blklab.execution.judgement.answers import JudgementAnswer
 from blklab.execution.judgement.judge import Judgement
 from blklab.execution.judgement.page import answer_text
-from blklab.execution.judgement.questions import Question
+from blklab.execution.judgement.questions import JudgementQuestion
 from blklab.report.monitoring.junit import TestCase, TestSuite
 
 
@@ -23,7 +23,7 @@ def judgement_suite(judgement: Judgement) -> TestSuite:
     )
 
 
-def _case(judgement: Judgement, question: Question) -> TestCase:
+def _case(judgement: Judgement, question: JudgementQuestion) -> TestCase:
     answers = [one for one in judgement.answers if one.question == question]
     worse = [one for one in answers if one.outcome in ("slower", "broken")]
     undecided = [one for one in answers if one.outcome == "undecided"]
@@ -35,5 +35,5 @@ def _case(judgement: Judgement, question: Question) -> TestCase:
     )
 
 
-def _lines(answers: list[Answer]) -> str:
+def _lines(answers: list[JudgementAnswer]) -> str:
     return "\n".join(f"{one.outcome}: {answer_text(one)}" for one in answers)

@@ -23,7 +23,7 @@ SLOW_AND_FAST = ("hdd-7200", "ssd-sata")
 
 
 @dataclass(frozen=True)
-class Load:
+class JudgementLoad:
     """A job file, where it runs, and under which conditions."""
 
     jobs: str
@@ -57,16 +57,20 @@ _BATCHES = "iodepth=64\niodepth_batch_submit=64\nthinktime=200us\nthinktime_bloc
 
 LOADS = {
     # What programs do.
-    "random-readers": Load(_GLOBAL + "bs=4k\n[reader]\nrw=randread\nnumjobs=4\n"),
-    "deep-reader": Load(_GLOBAL + "bs=4k\n[reader]\nrw=randread\niodepth=32\n"),
-    "streams": Load(_GLOBAL + "bs=64k\n[stream]\nrw=read\nnumjobs=2\n[random]\nrw=randread\nbs=4k\n"),
-    "reader-and-writer": Load(
+    "random-readers": JudgementLoad(_GLOBAL + "bs=4k\n[reader]\nrw=randread\nnumjobs=4\n"),
+    "deep-reader": JudgementLoad(_GLOBAL + "bs=4k\n[reader]\nrw=randread\niodepth=32\n"),
+    "streams": JudgementLoad(
+        _GLOBAL + "bs=64k\n[stream]\nrw=read\nnumjobs=2\n[random]\nrw=randread\nbs=4k\n"
+    ),
+    "reader-and-writer": JudgementLoad(
         _GLOBAL + "[reader]\nrw=randread\nbs=4k\n[writer]\nrw=randwrite\nbs=16k\niodepth=32\n"
     ),
-    "mixed": Load(_GLOBAL + "bs=4k\n[mixed]\nrw=randrw\nrwmixread=70\niodepth=16\nnumjobs=2\n"),
-    "log-and-batch": Load(_GLOBAL + "bs=4k\n[log]\nrw=write\nfsync=1\n[batch]\nrw=randread\niodepth=16\n"),
+    "mixed": JudgementLoad(_GLOBAL + "bs=4k\n[mixed]\nrw=randrw\nrwmixread=70\niodepth=16\nnumjobs=2\n"),
+    "log-and-batch": JudgementLoad(
+        _GLOBAL + "bs=4k\n[log]\nrw=write\nfsync=1\n[batch]\nrw=randread\niodepth=16\n"
+    ),
     # Through the page cache: readahead, writeback, and blocks that are written in part.
-    "buffered": Load(
+    "buffered": JudgementLoad(
         "[global]\nioengine=psync\ndirect=0\ntime_based\nruntime=1s\nsize=1g\n"
         "[reader]\nrw=read\nbs=64k\n[writer]\nrw=write\nbs=64k\nfsync=32\n"
         "[updater]\nrw=randwrite\nbs=2k\nfsync=4\n",
@@ -74,20 +78,20 @@ LOADS = {
         lasts={"hdd-7200": 0.25},
     ),
     # Priorities: classes for longer than a low one is left waiting (10 s), and levels that come later.
-    "classes": Load(
+    "classes": JudgementLoad(
         _GLOBAL
         + "bs=4k\nrw=randread\niodepth=8\n[rt]\nprioclass=1\nprio=4\n[be]\nprioclass=2\nprio=4\n"
         + "[idle]\nprioclass=3\n",
         lasts={"hdd-7200": 3},
     ),
-    "levels": Load(
+    "levels": JudgementLoad(
         _GLOBAL
         + "bs=4k\nrw=randread\n[usual]\nnumjobs=2\n[low]\nprioclass=2\nprio=7\nstartdelay={2/8}\n"
         + "[high]\nprioclass=2\nprio=1\nstartdelay={2/8}\n",
         disks=SLOW_AND_FAST,
     ),
     # Jobs that compute between their I/Os, and jobs that wait for each other: is the disk to wait for them?
-    "thinkers": Load(
+    "thinkers": JudgementLoad(
         _GLOBAL
         + "[thinks1500us]\nrw=read\nbs=16k\nthinktime=1500us\nstartdelay={1/8}\n"
         + "[thinks6ms]\nrw=read\nbs=16k\nthinktime=6ms\nstartdelay={2/8}\n"
@@ -96,30 +100,30 @@ LOADS = {
         disks=SLOW_AND_FAST,
         lasts={"hdd-7200": 4},
     ),
-    "pipes": Load(
+    "pipes": JudgementLoad(
         _REPLAY + _STREAM + _BACKGROUND + pipes(items=600, thinks_ns=((0, 0), (2_000_000, 1_000_000))),
         disks=SLOW_AND_FAST,
         lasts={"hdd-7200": 4},
     ),
-    "cooperators": Load(
+    "cooperators": JudgementLoad(
         _REPLAY + _STREAM + cooperators(rounds=100, tasks=4, batch=4),
         disks=SLOW_AND_FAST,
         lasts={"hdd-7200": 0.25},
     ),
     # Limits and batches: more writes than a scheduler has tags, and more I/Os at once than a plug holds.
-    "deep-writers": Load(
+    "deep-writers": JudgementLoad(
         _GLOBAL + "bs=4k\n[reader]\nrw=randread\nnumjobs=2\n[writer]\nrw=randwrite\niodepth=256\nnumjobs=2\n"
     ),
-    "batches": Load(
+    "batches": JudgementLoad(
         _GLOBAL + "[batches]\nrw=randread:8\nbs=4k\n" + _BATCHES,
         lasts={"hdd-7200": 0.5},
     ),
-    "strides": Load(
+    "strides": JudgementLoad(
         _GLOBAL + "[strides]\nrw=read:4k\nbs=4k\n" + _BATCHES,
         lasts={"hdd-7200": 0.1, "virtio-network": 0.5},
     ),
     # Control groups, one in another, under bfq and io.cost; the outer one's weight changes.
-    "groups": Load(
+    "groups": JudgementLoad(
         _GLOBAL
         + "rw=randread\nbs=4k\niodepth=16\n[inner]\ncgroup=team/inner\n[outer]\ncgroup=team/outer\n"
         + "[other]\ncgroup=other\n",

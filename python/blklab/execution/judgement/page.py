@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from blklab.analysis.metrics import metric_named
-from blklab.execution.judgement.answers import LEVEL, MARGIN, Answer, Outcome
+from blklab.execution.judgement.answers import LEVEL, MARGIN, JudgementAnswer, Outcome
 from blklab.execution.judgement.document import outcome_of
 from blklab.execution.judgement.judge import Judgement
-from blklab.execution.judgement.questions import Question
+from blklab.execution.judgement.questions import JudgementQuestion
 from blklab.guests.kernels.kernel_build import KernelBuild
 
 _SENTENCES = {
@@ -59,7 +59,7 @@ def _about(judgement: Judgement) -> str:
     )
 
 
-def _questions(answers: Iterable[Answer]) -> set[Question]:
+def _questions(answers: Iterable[JudgementAnswer]) -> set[JudgementQuestion]:
     return {answer.question for answer in answers}
 
 
@@ -68,7 +68,7 @@ def _title(kernel: KernelBuild) -> str:
     return f"Linux {kernel.version}{patches} (build {kernel.build_id[:12]})"
 
 
-def _table(outcome: Outcome, answers: Sequence[Answer]) -> Iterator[str]:
+def _table(outcome: Outcome, answers: Sequence[JudgementAnswer]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("disk", "scheduler", "load", "job", "metric", "speed", "interval")]
     rows += [_row(answer) for answer in answers]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -77,12 +77,12 @@ def _table(outcome: Outcome, answers: Sequence[Answer]) -> Iterator[str]:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def answer_text(answer: Answer) -> str:
+def answer_text(answer: JudgementAnswer) -> str:
     """An answer in one line, without its question."""
     return " ".join(part for part in _row(answer)[3:] if part)
 
 
-def _row(answer: Answer) -> tuple[str, ...]:
+def _row(answer: JudgementAnswer) -> tuple[str, ...]:
     question = answer.question
     where = (question.disk, question.scheduler, question.load)
     if answer.speed is None or answer.interval is None or answer.metric is None:

@@ -23,7 +23,7 @@ METRICS = ("iops", "latency_mean", "latency_p99", "sync_latency_p99")
 
 
 @dataclass(frozen=True)
-class Question:
+class JudgementQuestion:
     """One load on one disk under one scheduler."""
 
     disk: str
@@ -45,7 +45,7 @@ class Scope:
     machine: str | None = None
     """The cost table of the guests' processor; None for the usual one that both kernels can take."""
 
-    def questions(self, offered: tuple[str, ...]) -> dict[str, list[Question]]:
+    def questions(self, offered: tuple[str, ...]) -> dict[str, list[JudgementQuestion]]:
         """The questions about each disk, among schedulers that are offered."""
         schedulers = [name for name in offered if name in (self.schedulers or offered)]
         beside = [choice for name in schedulers for choice in BESIDE.get(name, ())]
@@ -53,7 +53,7 @@ class Scope:
         disks = [name for name in RUNTIME_NS if name in (self.disks or RUNTIME_NS)]
         return {
             disk: [
-                Question(disk, scheduler, load)
+                JudgementQuestion(disk, scheduler, load)
                 for load in loads
                 if disk in LOADS[load].disks
                 for scheduler in [*schedulers, *(beside if disk == BESIDE_ON else [])]

@@ -10,7 +10,7 @@ from blklab.errors import RequirementError, RunFailedError
 from blklab.execution.calibration.disk.ground import opened_ground
 from blklab.execution.iocost.determine import QUEUE, require_suitable
 from blklab.execution.iocost.estimates import LEAST_ROUNDS
-from blklab.execution.iocost.stages import Stages, measured
+from blklab.execution.iocost.stages import IocostStages, measured
 from blklab.execution.tuning.group_space import CostFigures, GroupConditions, GroupLoad
 from blklab.records.samples import NS_PER_SECOND
 from blklab.spec.experiment import ExperimentSpec
@@ -113,7 +113,7 @@ def _cost_figures(spec: ExperimentSpec, *, own_model: bool) -> CostFigures | Non
             require_suitable(ground)
         except RequirementError:
             return None
-        stages = Stages(
+        stages = IocostStages(
             rounds=LEAST_ROUNDS,
             runtime_us=_RUNTIME_US[ground.facts.rotational],
             processes=1,

@@ -34,7 +34,7 @@ from blklab.guests.kernels.cache import kernel_cache, locked, make_folder, remov
 from blklab.guests.kernels.compilation import BuildObserver, SilentBuildObserver, compile_tree, configure
 from blklab.guests.kernels.configuration import (
     Fragment,
-    Option,
+    KernelOption,
     merge,
     read_fragment,
     render,
@@ -99,7 +99,7 @@ class BuildPlan:
     """How many of the fragments ship with blklab; the rest are the user's."""
     compiler: str
     jobs: int
-    options: Mapping[str, Option] = field(repr=False)
+    options: Mapping[str, KernelOption] = field(repr=False)
     build_id: str
     tree_id: str
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 from blklab.errors import KernelBuildError, SpaceError
-from blklab.guests.kernels.configuration import Option, check_configuration, read_configuration, render
+from blklab.guests.kernels.configuration import KernelOption, check_configuration, read_configuration, render
 from blklab.guests.kernels.source_tree import is_copied
 from blklab.guests.kernels.toolchain import build_environment
 
@@ -66,7 +66,7 @@ class SilentBuildObserver:
         """Does nothing."""
 
 
-def configure(tree: Path, options: Mapping[str, Option], jobs: int, log: TextIO) -> list[str]:
+def configure(tree: Path, options: Mapping[str, KernelOption], jobs: int, log: TextIO) -> list[str]:
     """Configures a tree with exactly the requested options, and reads the result back.
 
     Returns:

@@ -26,7 +26,7 @@ _ENTRY_END = re.compile(r"^\s*(?:menuconfig|config|choice|endchoice|menu|endmenu
 
 
 @dataclass(frozen=True)
-class Option:
+class KernelOption:
     """An option in a fragment."""
 
     name: str
@@ -43,7 +43,7 @@ class Fragment:
     """The options of one file."""
 
     name: str
-    options: tuple[Option, ...]
+    options: tuple[KernelOption, ...]
 
 
 def read_fragment(path: Path) -> Fragment:
@@ -69,7 +69,7 @@ def shipped_fragment() -> Fragment:
     return read_fragment(shipped_files("kernel", ".config")["uml"])
 
 
-def parse_options(text: str, source: str) -> Iterable[Option]:
+def parse_options(text: str, source: str) -> Iterable[KernelOption]:
     """Reads the options of a fragment; arguments and errors as for `read_fragment`."""
     optional = False
     for number, raw in enumerate(text.splitlines(), start=1):
@@ -79,7 +79,7 @@ def parse_options(text: str, source: str) -> Iterable[Option]:
         elif line.startswith(OPTIONAL_MARK):
             optional = True
         elif match := _UNSET.fullmatch(line):
-            yield Option(match[1], "n", place, optional)
+            yield KernelOption(match[1], "n", place, optional)
         elif line.startswith("#"):
             continue
         elif (match := _SET.fullmatch(line)) and _VALUE.fullmatch(match[2]):
@@ -87,7 +87,7 @@ def parse_options(text: str, source: str) -> Iterable[Option]:
                 raise KernelConfigError(
                     f"{place}: {match[1]}=m: guest kernels have no modules", hint="build it in with =y"
                 )
-            yield Option(match[1], match[2], place, optional)
+            yield KernelOption(match[1], match[2], place, optional)
         else:
             raise KernelConfigError(
                 f"{place}: {line!r} is not an option",
@@ -95,12 +95,12 @@ def parse_options(text: str, source: str) -> Iterable[Option]:
             )
 
 
-def merge(fragments: Iterable[Fragment]) -> dict[str, Option]:
+def merge(fragments: Iterable[Fragment]) -> dict[str, KernelOption]:
     """Merges fragments; the last one to name an option wins."""
     return {option.name: option for fragment in fragments for option in fragment.options}
 
 
-def render(options: Mapping[str, Option]) -> str:
+def render(options: Mapping[str, KernelOption]) -> str:
     """Writes options as a fragment for the kernel's configuration program."""
     lines = (
         f"# {option.name} is not set" if option.value == "n" else f"{option.name}={option.value}"
@@ -115,7 +115,9 @@ def read_configuration(path: Path) -> dict[str, str]:
     return {match[1]: match[2] for line in lines if (match := _SET.fullmatch(line))}
 
 
-def check_configuration(asked: Mapping[str, Option], answer: Mapping[str, str], tree: Path) -> list[str]:
+def check_configuration(
+    asked: Mapping[str, KernelOption], answer: Mapping[str, str], tree: Path
+) -> list[str]:
     """Compares the requested options with the resulting configuration.
 
     Args:

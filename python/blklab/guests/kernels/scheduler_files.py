@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import PatchError, UnknownNameError, reason_of
-from blklab.guests.kernels.configuration import Fragment, Option
+from blklab.guests.kernels.configuration import Fragment, KernelOption
 from blklab.guests.kernels.kernel_build import SCHEDULER_OPTIONS
 from blklab.guests.kernels.patches import Patch
 from blklab.named_files import read_bytes
@@ -36,7 +36,7 @@ class SchedulerFile(Patch):
 
     def fragment(self) -> Fragment:
         """The configuration that builds it in."""
-        return Fragment(self.path.name, (Option(f"CONFIG_{self.option}", "y", str(self.path)),))
+        return Fragment(self.path.name, (KernelOption(f"CONFIG_{self.option}", "y", str(self.path)),))
 
     def complaint_about(self, folder: Path) -> str | None:
         """The reason why it cannot be added to a directory; None if it can."""

@@ -68,7 +68,7 @@ def measured_own_paths(
     sizes = dict.fromkeys(min(size_bytes, region.size_bytes) for size_bytes in (_SMALL_BYTES, _LARGE_BYTES))
     # Writes first, since a file that was never written has nothing to read on the disk.
     kinds = [
-        _Kind(asynchronous, writing, size_bytes, home)
+        _ReplayKind(asynchronous, writing, size_bytes, home)
         for asynchronous in (False, True)
         for writing in ((True, False) if writes else (False,))
         for size_bytes in sizes
@@ -103,7 +103,7 @@ def measured_own_paths(
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _ReplayKind:
     """I/Os whose path is measured."""
 
     asynchronous: bool
@@ -123,7 +123,7 @@ class _Kind:
         )
 
 
-def _run(kind: _Kind, program: ReplayProgram, region: Region, data: Path | None, folder: Path) -> None:
+def _run(kind: _ReplayKind, program: ReplayProgram, region: Region, data: Path | None, folder: Path) -> None:
     report = run_replay(program, kind.request(region, data), folder)
     if report.error is not None:
         raise RunFailedError(report.error)

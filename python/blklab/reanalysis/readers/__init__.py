@@ -1,54 +1,60 @@
 """Readers of other tools' output, one module per format.
 
-A new reader needs a module here and a line in `_MODULES`. docs/reference/analyse.md describes each format,
+A new reader needs a module here and a line in `_MODULES`; other packages add theirs by an entry point
+(`blklab.registry`). docs/reference/analyse.md describes each format,
 `blklab.reanalysis.readers.protocol` the interface.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from blklab.errors import FormatError, UnknownNameError
 from blklab.named_files import MOST_RESULT_BYTES, read_bytes
 from blklab.quantities.formatting import count_of, join_names
 from blklab.reanalysis.readers.iozone_workbook import is_worksheet, report_text
 from blklab.reanalysis.readers.protocol import Reader, ReaderOptions, Reading, Source
+from blklab.registry import Registry
 
-_MODULES = (
-    "hdparm",
-    "fio_json",
-    "fio_terse",
-    "fio_normal",
-    "iozone",
-    "tiotest",
-    "tiobench",
-    "dd",
-    "iotop",
-    "bonnie",
-    "sysbench",
-    "ioping",
-    "elbencho",
-    "elbencho_csv",
-    "diskspd",
-    "diskspd_xml",
-    "kdiskmark",
-    "biolatency",
-    "phoronix",
-    "csv_table",
-)
+_MODULES = {
+    "hdparm": "hdparm",
+    "fio-json": "fio_json",
+    "fio-terse": "fio_terse",
+    "fio-normal": "fio_normal",
+    "iozone": "iozone",
+    "tiotest": "tiotest",
+    "tiobench": "tiobench",
+    "dd": "dd",
+    "iotop": "iotop",
+    "bonnie": "bonnie",
+    "sysbench": "sysbench",
+    "ioping": "ioping",
+    "elbencho": "elbencho",
+    "elbencho-csv": "elbencho_csv",
+    "diskspd": "diskspd",
+    "diskspd-xml": "diskspd_xml",
+    "kdiskmark": "kdiskmark",
+    "biolatency": "biolatency",
+    "phoronix": "phoronix",
+    "csv": "csv_table",
+}
 
 
-def _registered(module_name: str) -> Reader:
-    module = import_module(f"blklab.reanalysis.readers.{module_name}")
+def _checked(name: str, module: Any) -> Reader:
     for attribute in ("NAME", "SUMMARY", "recognises", "read"):
         if not hasattr(module, attribute):
-            raise TypeError(f"readers/{module_name}.py has no {attribute}")
+            raise TypeError(f"the reader {name} has no {attribute}")
+    if name != module.NAME:
+        raise TypeError(f"the reader {name} calls itself {module.NAME!r}")
     return cast("Reader", module)
 
 
-READERS: dict[str, Reader] = {reader.NAME: reader for reader in map(_registered, _MODULES)}
+READERS = Registry(
+    "blklab.readers",
+    {name: f"blklab.reanalysis.readers.{module}" for name, module in _MODULES.items()},
+    _checked,
+)
 """By name, in the order in which recognition tries them."""
 
 

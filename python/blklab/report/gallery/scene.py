@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from blklab.records.samples import NS_PER_SECOND
 from blklab.simulator.simulation import SimulationResult, simulate
+from blklab.spec.machines import ZERO_CPU_TIME
 
 DEVICE = "hdd-7200,queue_depth=1,write_cache_sectors=0"
 """A disk without queueing and write cache, because these would let the disk reorder requests itself."""
@@ -99,7 +100,15 @@ def run_scene(scheduler: str) -> SceneRun:
     """Runs the scene; the result is deterministic."""
     # Without a scheduler, only requests that the device has taken exist.
     queue = {} if scheduler == "none" else {"nr_requests": NR_REQUESTS}
-    result = simulate(DEVICE, JOBS, scheduler=scheduler, queue=queue, timeline=True)
+    result = simulate(
+        DEVICE,
+        JOBS,
+        scheduler=scheduler,
+        queue=queue,
+        costs=ZERO_CPU_TIME,
+        arrangement="fixed",
+        timeline=True,
+    )
     if result.timeline is None:
         raise TypeError("the simulation returned no timeline")
     columns = result.timeline.columns()

@@ -17,6 +17,7 @@ from typing import Any
 from blklab import _core
 from blklab.quantities.units import format_bytes
 from blklab.report.pages.markdown import filled_parts, markdown_table
+from blklab.simulator.core import known_schedulers
 from blklab.simulator.timeline import table_formats
 from blklab.spec.profiles import shipped_profiles
 
@@ -50,7 +51,7 @@ def _parameters(entries: Sequence[dict[str, Any]]) -> str:
 
 def _schedulers() -> str:
     parts = []
-    for one in json.loads(_core.schedulers()):
+    for one in known_schedulers():
         head = f"### {one['name']}\n\n{one['summary']}. Kernels: {one['kernel_versions']}."
         parts.append(f"{head}\n\nTunables:\n\n{_parameters(one['tunables'])}")
     return "\n\n".join(parts).replace("Tunables:\n\nNone.", "No tunables.")

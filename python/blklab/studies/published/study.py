@@ -122,6 +122,15 @@ def published_study_names() -> list[str]:
     return sorted(path.parent.name for path in shipped_folder("studies").glob(f"*/{CLAIMS_FILE}"))
 
 
+_FOLDERS: dict[str, Path] = {}
+"""Folders of the studies of other packages."""
+
+
+def add_study_folder(name: str, folder: Path) -> None:
+    """Adds the folder of another package's study."""
+    _FOLDERS[name] = folder
+
+
 def load_published_study(name: str) -> tuple[PublishedStudy, Path]:
     """Loads a study; returns it with its folder.
 
@@ -130,9 +139,9 @@ def load_published_study(name: str) -> tuple[PublishedStudy, Path]:
         SpecError: if ``claims.toml`` has a mistake.
     """
     names = published_study_names()
-    if name not in names:
+    if name not in names and name not in _FOLDERS:
         raise UnknownNameError(f"no study {name!r}", hint=f"there are: {', '.join(names)}")
-    folder = shipped_folder("studies") / name
+    folder = _FOLDERS.get(name, shipped_folder("studies") / name)
     file = folder / CLAIMS_FILE
     try:
         return PublishedStudy.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))), folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from blklab.records.experiment import ExperimentRecord
 from blklab.spec.experiment import ExperimentSpec
@@ -39,3 +40,5 @@ class Study:
     read: Callable[[StudyOptions, StudyFolder, Mapping[str, ExperimentRecord]], StudyResult]
     """Compares the records with the published values. Needs the record of every experiment that is not
     dispensable, by name."""
+    folder: Path | None = None
+    """Its folder, if another package ships it; None for one in `studies/`."""

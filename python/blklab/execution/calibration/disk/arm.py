@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from blklab.execution.calibration.disk.loads import ARM_PROBES, DiskLoad
-from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.disk.observations import DiskObservation, Row
 
 _LEAST_GROWTH = 1.03
 """From the second span to the first, 32 times as long."""
@@ -18,7 +18,7 @@ _CERTAIN = 2.0
 """Standard errors."""
 
 
-def has_arm(found: Mapping[Row, Observation], probes: Sequence[DiskLoad] = ARM_PROBES) -> bool:
+def has_arm(found: Mapping[Row, DiskObservation], probes: Sequence[DiskLoad] = ARM_PROBES) -> bool:
     """Whether single reads wait for a rotation even in a small part, and take milliseconds longer over all.
 
     A cache before a disk without an arm also shortens reads that stay in a small part, but to less than any

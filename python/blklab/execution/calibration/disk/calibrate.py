@@ -22,10 +22,10 @@ from blklab.execution.calibration.disk.document import (
     limit_figures,
 )
 from blklab.execution.calibration.disk.drift import drift_of
-from blklab.execution.calibration.disk.fit import Fit, fitted
+from blklab.execution.calibration.disk.fit import DiskFit, fitted
 from blklab.execution.calibration.disk.flash.calibrate import flash_calibrated
 from blklab.execution.calibration.disk.forward import NEAREST_IOS, Forward, Logs, rates_of
-from blklab.execution.calibration.disk.ground import LOOP_KIND, Ground, Measurement
+from blklab.execution.calibration.disk.ground import LOOP_KIND, DiskMeasurement, Ground
 from blklab.execution.calibration.disk.hdd.calibrate import arm_calibrated
 from blklab.execution.calibration.disk.lengths import PROBE_RUNTIME_US, Lengths, measured_lengths
 from blklab.execution.calibration.disk.limits import (
@@ -53,14 +53,14 @@ from blklab.execution.calibration.disk.loop_device import (
 )
 from blklab.execution.calibration.disk.model import Model
 from blklab.execution.calibration.disk.observations import (
-    Observation,
+    DiskObservation,
     Row,
     logs_of,
     observations,
 )
 from blklab.execution.calibration.disk.order import PROBE_ROUNDS, ROUNDS, Order
 from blklab.execution.calibration.disk.parameters import KIND
-from blklab.execution.calibration.disk.runs import Observer, Runs
+from blklab.execution.calibration.disk.runs import DiskObserver, Runs
 from blklab.execution.calibration.disk.saved import SavedMeasurements
 from blklab.execution.calibration.disk.short_runs import as_if_long
 from blklab.execution.calibration.disk.steady import (
@@ -94,7 +94,7 @@ def calibrated(
     budget_ns: int,
     seed: int,
     machine: Machine,
-    observer: Observer,
+    observer: DiskObserver,
     until_steady: bool = False,
 ) -> DiskCalibration:
     """Calibrates a disk.
@@ -145,7 +145,7 @@ def calibrated(
     flushes = facts.writable and facts.queues.volatile_cache
     loads = [*fitted_to, *holdouts]
 
-    def fit_now(near: Fit | None = None) -> tuple[dict[Row, Observation], Forward, Fit]:
+    def fit_now(near: DiskFit | None = None) -> tuple[dict[Row, DiskObservation], Forward, DiskFit]:
         # Long probes may have reached a limit.
         found = observations(runs.made[first_load:] if limits.any else runs.made, loads)
         rates = rates_of(found, loads)
@@ -189,7 +189,7 @@ def _steady(runs: Runs) -> SteadyState:
 class _Probes:
     """The single reads that show whether there is an arm."""
 
-    later: Sequence[Measurement]
+    later: Sequence[DiskMeasurement]
     """Those of all rounds but the first, which only finds how long the others run."""
     single_us: float
     """Median latency of a read."""
@@ -246,9 +246,9 @@ def _long_holdouts(limits: Limits, *, writes: bool) -> list[DiskLoad]:
 
 def _document(
     runs: Runs,
-    found: Mapping[Row, Observation],
+    found: Mapping[Row, DiskObservation],
     forward: Forward,
-    fit: Fit,
+    fit: DiskFit,
     lengths: Lengths,
     fitted_to: Sequence[DiskLoad],
     holdouts: Sequence[DiskLoad],
@@ -324,7 +324,7 @@ def _averaged(forward: Forward, devices: Mapping[DiskLoad, str]) -> dict[DiskLoa
     return {load: _mean_logs([logs[load] for logs in by_seed]) for load in devices}
 
 
-def _nearest(forward: Forward, found: Mapping[Row, Observation], holdouts: Sequence[DiskLoad]) -> Nearest:
+def _nearest(forward: Forward, found: Mapping[Row, DiskObservation], holdouts: Sequence[DiskLoad]) -> Nearest:
     """The shipped profile with the smallest median error on the loads that were not fitted."""
     candidates = []
     for name in shipped_profiles():
@@ -335,7 +335,7 @@ def _nearest(forward: Forward, found: Mapping[Row, Observation], holdouts: Seque
 
 
 def _sequential_remarks(
-    found: Mapping[Row, Observation], holdouts: Sequence[DiskLoad], predicted: Mapping[DiskLoad, Logs]
+    found: Mapping[Row, DiskObservation], holdouts: Sequence[DiskLoad], predicted: Mapping[DiskLoad, Logs]
 ) -> list[str]:
     """A profile of the kind has no addresses, so a disk that reads ahead does better in order."""
     remarks = []

@@ -12,12 +12,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from blklab.execution.calibration.disk.drift import Drift
-from blklab.execution.calibration.disk.fit import TWO_SIDED, Fit
+from blklab.execution.calibration.disk.fit import TWO_SIDED, DiskFit
 from blklab.execution.calibration.disk.forward import Logs
-from blklab.execution.calibration.disk.ground import DiskFacts, Measurement
+from blklab.execution.calibration.disk.ground import DiskFacts, DiskMeasurement
 from blklab.execution.calibration.disk.limits import Limits
 from blklab.execution.calibration.disk.loads import DiskLoad, Load
-from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.disk.observations import DiskObservation, Row
 from blklab.execution.calibration.disk.parameters import KIND, rate_of
 from blklab.execution.calibration.disk.runs import Runs
 from blklab.execution.calibration.disk.steady import SteadyState
@@ -167,7 +167,7 @@ def circumstances(runs: Runs, *, seed: int, machine: Machine, drift: Drift) -> C
     )
 
 
-def figures_of(fit: Fit, facts: DiskFacts) -> list[Figure]:
+def figures_of(fit: DiskFit, facts: DiskFacts) -> list[Figure]:
     """All figures of the profile, with their intervals."""
     queues = facts.queues
     found = [
@@ -225,7 +225,7 @@ def limit_figures(limits: Limits, *, rested: bool) -> list[Figure]:
     return found
 
 
-def _how_else(fit: Fit, key: str) -> str:
+def _how_else(fit: DiskFit, key: str) -> str:
     if key in fit.undecided:
         return UNDECIDED
     if key == "placement":
@@ -237,7 +237,7 @@ def _how_else(fit: Fit, key: str) -> str:
     return "not measured: as reads"
 
 
-def _intervals(fit: Fit) -> dict[str, tuple[int | None, int | None, str]]:
+def _intervals(fit: DiskFit) -> dict[str, tuple[int | None, int | None, str]]:
     layout = fit.layout
     priors = layout.prior_deviations()
     found: dict[str, tuple[int | None, int | None, str]] = {}
@@ -277,7 +277,7 @@ def _intervals(fit: Fit) -> dict[str, tuple[int | None, int | None, str]]:
 
 def calibrated_loads(
     loads: Sequence[tuple[DiskLoad, bool]],
-    found: Mapping[Row, Observation],
+    found: Mapping[Row, DiskObservation],
     predicted: Mapping[DiskLoad, Logs],
 ) -> list[CalibratedLoad]:
     """Each load (and whether it was fitted) with its predictions."""
@@ -301,7 +301,7 @@ def mean_log(values: Iterable[float]) -> float:
 
 
 def calibrated_load(
-    load: Load, runs: Sequence[Measurement], simulated: Sequence[Measurement], *, fitted: bool
+    load: Load, runs: Sequence[DiskMeasurement], simulated: Sequence[DiskMeasurement], *, fitted: bool
 ) -> CalibratedLoad:
     """A load with its measurements, and with simulations of it for the same time."""
     return CalibratedLoad(

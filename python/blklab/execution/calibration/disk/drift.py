@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from scipy import stats
 
-from blklab.execution.calibration.disk.ground import Measurement
+from blklab.execution.calibration.disk.ground import DiskMeasurement
 from blklab.execution.calibration.disk.loads import REFERENCE
 from blklab.spec.experiment import DEFAULT_CONFIDENCE
 
@@ -52,7 +52,7 @@ class Drift(BaseModel):
         return found
 
 
-def drift_of(measurements: Sequence[Measurement]) -> Drift:
+def drift_of(measurements: Sequence[DiskMeasurement]) -> Drift:
     """Drift over all measurements, by a line through the reference load's."""
     runs = [(one.at_s, math.log(one.iops)) for one in measurements if one.load == REFERENCE.name]
     outliers = _outliers(measurements)
@@ -68,7 +68,7 @@ def drift_of(measurements: Sequence[Measurement]) -> Drift:
     return Drift(change=change, low=low, high=high, outliers=outliers, runs=len(measurements))
 
 
-def _outliers(measurements: Sequence[Measurement]) -> int:
+def _outliers(measurements: Sequence[DiskMeasurement]) -> int:
     by_load: dict[str, list[float]] = {}
     for one in measurements:
         by_load.setdefault(one.load, []).append(math.log(one.iops))

@@ -18,9 +18,9 @@ from scipy.optimize import brentq
 
 from blklab.execution.calibration.disk.forward import COARSE_IOS, FINE_IOS, Forward
 from blklab.execution.calibration.disk.loads import DiskLoad
-from blklab.execution.calibration.disk.observations import Observation, Row, fitted_rows
+from blklab.execution.calibration.disk.observations import DiskObservation, Row, fitted_rows
 from blklab.execution.calibration.disk.parameters import Floats, Layout, VirtualDisk
-from blklab.execution.calibration.disk.search import MOST_STEPS, SEEDS, Problem, best_traded
+from blklab.execution.calibration.disk.search import MOST_STEPS, SEEDS, DiskProblem, best_traded
 from blklab.execution.calibration.disk.servers import likely_servers
 from blklab.execution.calibration.disk.start import link_units, starting_disks
 from blklab.spec.experiment import DEFAULT_CONFIDENCE
@@ -36,7 +36,7 @@ _MOST_PLACEMENTS = 2
 
 
 @dataclass(frozen=True)
-class Fit:
+class DiskFit:
     """The figures with their uncertainty."""
 
     disk: VirtualDisk
@@ -58,13 +58,13 @@ class Fit:
 
 
 def fitted(
-    found: Mapping[Row, Observation],
+    found: Mapping[Row, DiskObservation],
     loads: Sequence[DiskLoad],
     forward: Forward,
     *,
     flushes: bool,
-    near: Fit | None = None,
-) -> Fit:
+    near: DiskFit | None = None,
+) -> DiskFit:
     """The figures under which the simulator gives what was measured.
 
     Args:
@@ -85,8 +85,8 @@ def fitted(
         links=link_units(found, loads, writes=writes),
     )
 
-    def problem(like: VirtualDisk, rows: Sequence[Row], model_error: float, ios: int) -> Problem:
-        return Problem(forward, layout, like, rows, found, model_error=model_error, ios=ios)
+    def problem(like: VirtualDisk, rows: Sequence[Row], model_error: float, ios: int) -> DiskProblem:
+        return DiskProblem(forward, layout, like, rows, found, model_error=model_error, ios=ios)
 
     best = starts[0]
     undecided = set() if near is None else set(near.undecided) - {"placement"}
@@ -139,7 +139,7 @@ def fitted(
     return fit
 
 
-def _misfit(problem: Problem) -> float:
+def _misfit(problem: DiskProblem) -> float:
     return float(np.sum(problem.residuals(problem.start) ** 2))
 
 
@@ -147,7 +147,7 @@ def _with_whole_servers(disk: VirtualDisk) -> VirtualDisk:
     return replace(disk, parallel=float(max(1, round(disk.parallel))))
 
 
-def _excess(problem: Problem, vector: Floats, found: Mapping[Row, Observation]) -> float:
+def _excess(problem: DiskProblem, vector: Floats, found: Mapping[Row, DiskObservation]) -> float:
     """Scatter of the residuals beyond that of the measurements, so that together they explain the misfit."""
     misfit = problem.by_seed(vector, SEEDS).mean(axis=0) - problem.measured
     errors = np.array([found[row].error for row in problem.rows])
@@ -172,8 +172,8 @@ def excess_scatter(misfit: Floats, errors: Floats, freedom: int) -> float:
 
 
 def _finished(
-    problem: Problem, model_error: float, undecided: Collection[str]
-) -> tuple[Fit, VirtualDisk | None]:
+    problem: DiskProblem, model_error: float, undecided: Collection[str]
+) -> tuple[DiskFit, VirtualDisk | None]:
     """The last step, over several seeds, and the uncertainty; a nearer disk, if another placement has one."""
     layout, vector = problem.layout, problem.start
     by_seed = problem.by_seed(vector, SEEDS)
@@ -194,7 +194,7 @@ def _finished(
     last = np.clip(vector + np.clip(step, -limit, limit), low, high)
     servers = likely_servers(problem, errors, information, weighted, _CERTAIN_MISFIT)
     open_choices = {*undecided, *(["placement"] if servers.undecided else [])}
-    fit = Fit(
+    fit = DiskFit(
         disk=layout.disk(last, problem.like),
         layout=layout,
         vector=last,

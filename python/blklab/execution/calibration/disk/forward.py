@@ -9,7 +9,7 @@ import numpy as np
 
 from blklab.execution.calibration.disk.ground import DiskFacts, measurement_of
 from blklab.execution.calibration.disk.loads import DiskLoad
-from blklab.execution.calibration.disk.observations import Observation, Quantity, Row, logs_of
+from blklab.execution.calibration.disk.observations import DiskObservation, Quantity, Row, logs_of
 from blklab.execution.calibration.disk.parameters import KIND, Floats, VirtualDisk
 from blklab.records.samples import JobSample
 from blklab.simulator.request import SimulationRequest
@@ -112,7 +112,9 @@ class Forward:
         )
         # Under a common seed all loads would draw the same times, and chance would look like other figures.
         own_seed = derive_seed(seed, load.name)
-        return SimulationRequest(device, workload, scheduler="none", processors=self.machine, seed=own_seed)
+        return SimulationRequest(
+            device, workload, scheduler="none", costs=self.machine, seed=own_seed, arrangement="fixed"
+        )
 
     def _length_s(self, disk: VirtualDisk, load: DiskLoad, ios: int) -> float:
         return ios / max(self.rates[load], most_rate(disk, load) / _MOST_EXCESS)
@@ -133,7 +135,7 @@ def most_rate(disk: VirtualDisk, load: DiskLoad) -> float:
     return 1e9 / max(link_ns, server_ns)
 
 
-def rates_of(found: Mapping[Row, Observation], loads: Iterable[DiskLoad]) -> dict[DiskLoad, float]:
+def rates_of(found: Mapping[Row, DiskObservation], loads: Iterable[DiskLoad]) -> dict[DiskLoad, float]:
     """I/Os a second of the loads as measured."""
     return {load: float(np.exp(found[load, "iops"].log)) for load in loads if (load, "iops") in found}
 

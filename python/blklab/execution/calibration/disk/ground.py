@@ -41,7 +41,7 @@ RAMP_DIVISOR = 5
 """The load runs for this part of its runtime before it is measured."""
 
 
-class Measurement(BaseModel):
+class DiskMeasurement(BaseModel):
     """One short run of one load."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,7 +68,7 @@ class Measurement(BaseModel):
     """None in measurements that were saved before these were kept."""
 
 
-Measure = Callable[[Load, int], Measurement]
+Measure = Callable[[Load, int], DiskMeasurement]
 """Measures a load for so many microseconds."""
 
 
@@ -110,7 +110,7 @@ class Ground(Protocol):
             BlklabError: if one cannot.
         """
 
-    def measure(self, load: Load, *, number: int, runtime_us: int) -> Measurement:
+    def measure(self, load: Load, *, number: int, runtime_us: int) -> DiskMeasurement:
         """Runs a load once. Its times are filled in by the caller.
 
         Raises:
@@ -136,13 +136,13 @@ class SessionGround:
         self._session.check([SCHEDULER], workloads)
         self._session.prepare(workloads, announce)
 
-    def measure(self, load: Load, *, number: int, runtime_us: int) -> Measurement:
+    def measure(self, load: Load, *, number: int, runtime_us: int) -> DiskMeasurement:
         """Runs a load once; see `Ground`."""
         sample = self.sample(load, number=number, runtime_us=runtime_us)
         return measurement_of(load, sample.jobs, number=number)
 
     def sample(self, load: Load, *, number: int, runtime_us: int) -> RunSample:
-        """Runs a load once, for figures that `Measurement` does not have.
+        """Runs a load once, for figures that `DiskMeasurement` does not have.
 
         Raises:
             RunFailedError: if the load fails.
@@ -167,7 +167,7 @@ class SessionGround:
         return Cell(key=key, scheduler=SCHEDULER, workload=workload)
 
 
-def measurement_of(load: Load, jobs: Sequence[JobSample], *, number: int = 0) -> Measurement:
+def measurement_of(load: Load, jobs: Sequence[JobSample], *, number: int = 0) -> DiskMeasurement:
     """Counts and percentiles of a run.
 
     Raises:
@@ -181,7 +181,7 @@ def measurement_of(load: Load, jobs: Sequence[JobSample], *, number: int = 0) ->
         raise RunFailedError(
             f"{load.name} completed no I/O", hint="the disk is too slow for loads this short; raise --budget"
         )
-    return Measurement(
+    return DiskMeasurement(
         number=number,
         load=load.name,
         at_s=0,

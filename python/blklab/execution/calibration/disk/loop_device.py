@@ -19,7 +19,7 @@ from blklab.execution.calibration.disk.fit import excess_scatter
 from blklab.execution.calibration.disk.forward import Forward, Logs
 from blklab.execution.calibration.disk.ground import LOOP_KIND, DiskFacts
 from blklab.execution.calibration.disk.loads import DiskLoad
-from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.disk.observations import DiskObservation, Row
 from blklab.execution.calibration.disk.search import tolerated
 from blklab.execution.calibration.pattern_search import Floats, half_widths, polished, searched
 from blklab.spec.machines import Machine
@@ -58,7 +58,7 @@ class LoopFit:
         return found
 
 
-def fitted_loop(forward: Forward, found: Mapping[Row, Observation], loads: Sequence[DiskLoad]) -> LoopFit:
+def fitted_loop(forward: Forward, found: Mapping[Row, DiskObservation], loads: Sequence[DiskLoad]) -> LoopFit:
     """The percentages under which the simulator gives the loads' rates, nearest to those of the table."""
     directions = [
         name for name in ("read", "write") if any(load.direction in (name, "mixed") for load in loads)
@@ -107,7 +107,7 @@ def loop_remark(machine: Machine) -> str:
 def is_closer(
     one: Mapping[DiskLoad, Logs],
     other: Mapping[DiskLoad, Logs],
-    found: Mapping[Row, Observation],
+    found: Mapping[Row, DiskObservation],
     loads: Sequence[DiskLoad],
 ) -> bool:
     """Whether the first predictions of the loads' rates have a smaller median error than the second."""
@@ -119,7 +119,7 @@ def is_closer(
 
 
 def model_error(
-    predicted: Mapping[DiskLoad, Logs], found: Mapping[Row, Observation], loads: Sequence[DiskLoad]
+    predicted: Mapping[DiskLoad, Logs], found: Mapping[Row, DiskObservation], loads: Sequence[DiskLoad]
 ) -> float:
     """Scatter of the loads' rates around the predictions beyond that of the measurements."""
     misfit = np.array([predicted[load]["iops"] - found[load, "iops"].log for load in loads])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from blklab.execution.calibration.disk.ground import RAMP_DIVISOR, Measurement, measurement_of
+from blklab.execution.calibration.disk.ground import RAMP_DIVISOR, DiskMeasurement, measurement_of
 from blklab.execution.calibration.disk.loads import Load
 from blklab.simulator.request import SimulationRequest
 from blklab.simulator.simulation import simulate_many
@@ -22,9 +22,11 @@ class Model:
     space_bytes: int
     machine: Machine
     runtimes_us: dict[str, int] = field(default_factory=dict)
-    _known: dict[tuple[str, str, int], Measurement] = field(default_factory=dict)
+    _known: dict[tuple[str, str, int], DiskMeasurement] = field(default_factory=dict)
 
-    def measured(self, device: str, loads: Sequence[Load], seeds: Sequence[int]) -> list[list[Measurement]]:
+    def measured(
+        self, device: str, loads: Sequence[Load], seeds: Sequence[int]
+    ) -> list[list[DiskMeasurement]]:
         """For each load a measurement with each seed."""
         wanted = [(load, seed) for load in loads for seed in seeds]
         missing = [pair for pair in wanted if (device, pair[0].name, pair[1]) not in self._known]
@@ -38,4 +40,6 @@ class Model:
         workload = load.workload(
             space_bytes=self.space_bytes, ramp_us=runtime_us // RAMP_DIVISOR, runtime_us=runtime_us
         )
-        return SimulationRequest(device, workload, scheduler="none", processors=self.machine, seed=seed)
+        return SimulationRequest(
+            device, workload, scheduler="none", costs=self.machine, seed=seed, arrangement="fixed"
+        )

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from blklab.execution.calibration.disk.ground import Measurement
+from blklab.execution.calibration.disk.ground import DiskMeasurement
 from blklab.execution.calibration.disk.loads import DiskLoad
 
 Quantity = Literal["iops", "p50", "p95", "p99", "sync"]
@@ -33,7 +33,7 @@ _USUAL_SCATTER = 0.03
 
 
 @dataclass(frozen=True)
-class Observation:
+class DiskObservation:
     """One number, measured several times."""
 
     log: float
@@ -44,7 +44,7 @@ class Observation:
     """Times that it was measured."""
 
 
-def logs_of(measurement: Measurement) -> dict[Quantity, float]:
+def logs_of(measurement: DiskMeasurement) -> dict[Quantity, float]:
     """Logarithms of a measurement's numbers: I/Os a second, nanoseconds."""
     values = {quantity: getattr(measurement, field) for quantity, field in _FIELDS.items()}
     return {quantity: math.log(value) for quantity, value in values.items() if value}
@@ -67,7 +67,9 @@ def fitted_rows(loads: Iterable[DiskLoad]) -> list[Row]:
     return rows
 
 
-def observations(measurements: Sequence[Measurement], loads: Iterable[DiskLoad]) -> dict[Row, Observation]:
+def observations(
+    measurements: Sequence[DiskMeasurement], loads: Iterable[DiskLoad]
+) -> dict[Row, DiskObservation]:
     """All numbers of the loads that were measured.
 
     Few repetitions say little about their own scatter, so it is drawn towards the median of all loads.
@@ -100,11 +102,11 @@ def _common_variances(found: Mapping[Row, Sequence[float]]) -> dict[Quantity, fl
     }
 
 
-def _observation(values: Sequence[float], common: float, least_error: float) -> Observation:
+def _observation(values: Sequence[float], common: float, least_error: float) -> DiskObservation:
     count = len(values)
     own = float(np.var(values, ddof=1)) if count > 1 else 0.0
     variance = (_PRIOR_FREEDOM * common + (count - 1) * own) / (_PRIOR_FREEDOM + count - 1)
     # The median of three or more varies by a quarter more than their mean, if they are normal.
     inefficiency = math.pi / 2 if count > 2 else 1.0
     error = math.sqrt(variance * inefficiency / count)
-    return Observation(log=float(np.median(values)), error=max(error, least_error), count=count)
+    return DiskObservation(log=float(np.median(values)), error=max(error, least_error), count=count)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from blklab.execution.calibration.disk.fit import Fit
+from blklab.execution.calibration.disk.fit import DiskFit
 from blklab.execution.calibration.disk.loads import ARM_PROBES, REFERENCE, DiskLoad
-from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.disk.observations import DiskObservation, Row
 from blklab.execution.calibration.disk.parameters import Floats
 from blklab.spec.plan import derive_seed
 
@@ -58,7 +58,7 @@ class Order:
         return found
 
     def batch(
-        self, number: int, fit: Fit, found: Mapping[Row, Observation], counts: Mapping[str, int]
+        self, number: int, fit: DiskFit, found: Mapping[Row, DiskObservation], counts: Mapping[str, int]
     ) -> list[DiskLoad]:
         """Loads that tell most about the figures, a few to test with, and the reference.
 
@@ -81,8 +81,8 @@ class Order:
 
 
 def most_telling(
-    fit: Fit,
-    found: Mapping[Row, Observation],
+    fit: DiskFit,
+    found: Mapping[Row, DiskObservation],
     loads: Sequence[DiskLoad],
     counts: Mapping[str, int],
     number: int,

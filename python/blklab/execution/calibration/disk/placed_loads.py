@@ -11,7 +11,7 @@ _SIZES = ((1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k"))
 
 
 @dataclass(frozen=True)
-class Steps:
+class LoadSteps:
     """One command in each zone, then on to the next; behind the end of the space, from the beginning again.
 
     fio's ``zonemode=strided`` does the same.
@@ -43,7 +43,7 @@ class PlacedLoad:
     depth: int
     offset_bytes: int
     size_bytes: int
-    steps: Steps | None = None
+    steps: LoadSteps | None = None
     pauses: Pauses | None = None
     syncs: bool = False
     least_ramp_us: int = 0

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from blklab.errors import FormatError
-from blklab.execution.calibration.disk.ground import Ground, Measurement
+from blklab.execution.calibration.disk.ground import DiskMeasurement, Ground
 from blklab.execution.calibration.disk.loads import Load
 from blklab.execution.calibration.disk.saved import SavedMeasurements
 
 _MOST_REST_S = 8.0
 
 
-class Observer(Protocol):
+class DiskObserver(Protocol):
     """Follows a calibration."""
 
     def announce(self, line: str) -> None:
@@ -36,7 +36,13 @@ class Runs:
     """
 
     def __init__(
-        self, ground: Ground, saved: SavedMeasurements, *, planned: int, budget_ns: int, observer: Observer
+        self,
+        ground: Ground,
+        saved: SavedMeasurements,
+        *,
+        planned: int,
+        budget_ns: int,
+        observer: DiskObserver,
     ) -> None:
         self.ground = ground
         self.planned = planned
@@ -45,7 +51,7 @@ class Runs:
         self._observer = observer
         self._prepared: set[str] = set()
         self._unbudgeted = 0
-        self.made: list[Measurement] = []
+        self.made: list[DiskMeasurement] = []
 
     @property
     def spent_s(self) -> float:
@@ -85,13 +91,13 @@ class Runs:
                 return
             self.one(load, runtime_us)
 
-    def rested(self, load: Load, runtime_us: int) -> Measurement:
+    def rested(self, load: Load, runtime_us: int) -> DiskMeasurement:
         """Measures a load once, after the disk has rested for as long, within reason."""
         if not (self.ground.facts.rested or self.next_is_saved):
             time.sleep(min(runtime_us / 1e6, _MOST_REST_S))
         return self.one(load, runtime_us)
 
-    def one(self, load: Load, runtime_us: int) -> Measurement:
+    def one(self, load: Load, runtime_us: int) -> DiskMeasurement:
         """Measures a load once."""
         number = len(self.made)
         if self.next_is_saved:
@@ -114,7 +120,7 @@ class Runs:
         self.made.append(found)
         return found
 
-    def of(self, load: Load) -> list[Measurement]:
+    def of(self, load: Load) -> list[DiskMeasurement]:
         """All measurements of a load."""
         return [one for one in self.made if one.load == load.name]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from blklab.errors import FormatError, SpaceError, UsageError, reason_of
-from blklab.execution.calibration.disk.ground import Measurement
+from blklab.execution.calibration.disk.ground import DiskMeasurement
 from blklab.named_files import MOST_RESULT_BYTES, appended, read_bytes, written_whole
 
 _SUFFIX = ".measurements"
 
 
-class Design(BaseModel):
+class SavedDesign(BaseModel):
     """Everything on which the choice of loads depends."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,7 +33,7 @@ class Design(BaseModel):
 class SavedMeasurements:
     """The file beside the profile that an interrupted calibration leaves."""
 
-    def __init__(self, path: Path, design: Design, measurements: list[Measurement]) -> None:
+    def __init__(self, path: Path, design: SavedDesign, measurements: list[DiskMeasurement]) -> None:
         self._path = path
         self._design = design
         self.measurements = measurements
@@ -43,7 +43,7 @@ class SavedMeasurements:
         """Whether there was no measurement to go on from."""
         return not self.measurements
 
-    def add(self, measurement: Measurement) -> None:
+    def add(self, measurement: DiskMeasurement) -> None:
         """Keeps a measurement.
 
         Raises:
@@ -70,7 +70,7 @@ def measurements_path(profile: Path) -> Path:
     return profile.with_name(profile.name + _SUFFIX)
 
 
-def saved_measurements(profile: Path, design: Design, *, fresh: bool) -> SavedMeasurements:
+def saved_measurements(profile: Path, design: SavedDesign, *, fresh: bool) -> SavedMeasurements:
     """Goes on from what was measured, or begins.
 
     Args:
@@ -90,8 +90,8 @@ def saved_measurements(profile: Path, design: Design, *, fresh: bool) -> SavedMe
     try:
         # A kill may cut the last line short; nothing follows it.
         lines = read_bytes(path, MOST_RESULT_BYTES).split(b"\n")[:-1]
-        found = [Measurement.model_validate_json(line) for line in lines[1:]]
-        before = Design.model_validate_json(lines[0]) if lines else None
+        found = [DiskMeasurement.model_validate_json(line) for line in lines[1:]]
+        before = SavedDesign.model_validate_json(lines[0]) if lines else None
     except (OSError, ValidationError) as error:
         raise FormatError(f"{path}: is damaged", hint="--fresh measures anew") from error
     if before is not None and before != design:

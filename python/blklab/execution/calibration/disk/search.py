@@ -15,7 +15,7 @@ from scipy.optimize import least_squares
 
 from blklab.execution.calibration.disk.forward import COARSE_IOS, Forward
 from blklab.execution.calibration.disk.loads import SMALLEST_KIB
-from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.disk.observations import DiskObservation, Row
 from blklab.execution.calibration.disk.parameters import Floats, Layout, VirtualDisk
 
 SEEDS = range(11, 19)
@@ -35,7 +35,7 @@ MOST_STEPS = 10
 """Of numerical derivatives, over which figures follow in a straight line."""
 
 
-class Problem:
+class DiskProblem:
     """Residuals of the rows, then of the prior.
 
     Args:
@@ -54,7 +54,7 @@ class Problem:
         layout: Layout,
         like: VirtualDisk,
         rows: Sequence[Row],
-        found: Mapping[Row, Observation],
+        found: Mapping[Row, DiskObservation],
         *,
         model_error: float,
         ios: int,
@@ -135,7 +135,7 @@ def tolerated(residuals: Floats) -> Floats:
     return np.copysign(counted, residuals)
 
 
-def best_traded(problem: Problem, disk: VirtualDisk) -> VirtualDisk:
+def best_traded(problem: DiskProblem, disk: VirtualDisk) -> VirtualDisk:
     """The best of a disk and of those whose links take more or less of the same latency.
 
     A single command does not tell the link from its server. Under a queue, the rate hardly depends on the

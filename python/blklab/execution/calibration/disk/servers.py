@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from blklab.execution.calibration.disk.parameters import MOST_PARALLEL, Floats, Placement, VirtualDisk
-from blklab.execution.calibration.disk.search import MOST_STEPS, SEEDS, Problem
+from blklab.execution.calibration.disk.search import MOST_STEPS, SEEDS, DiskProblem
 
 _FACTORS = (1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 4.0)
 """Of the number that was found, to both sides."""
@@ -43,7 +43,7 @@ class Servers:
 
 
 def likely_servers(
-    problem: Problem, errors: Floats, information: Floats, weighted: Floats, certain: float
+    problem: DiskProblem, errors: Floats, information: Floats, weighted: Floats, certain: float
 ) -> Servers:
     """Numbers of servers, and placements, that the measurements do not rule out.
 
@@ -87,7 +87,7 @@ def likely_servers(
     return found(undecided=True, better=trial.disk(best, other) if beyond < -certain else None)
 
 
-def _grid(problem: Problem, placement: Placement) -> list[int]:
+def _grid(problem: DiskProblem, placement: Placement) -> list[int]:
     """Numbers of servers to try, up to one from which on more make no difference."""
     in_flight = _in_flight(problem)
     most = in_flight if placement == "any" else min(MOST_PARALLEL, _MOST_SPARSE * in_flight)
@@ -97,7 +97,7 @@ def _grid(problem: Problem, placement: Placement) -> list[int]:
     return found
 
 
-def _in_flight(problem: Problem) -> int:
+def _in_flight(problem: DiskProblem) -> int:
     """The commands of the deepest load that the disk takes at once."""
     return min(max(load.depth for load, _ in problem.rows), problem.forward.facts.queues.depth)
 
@@ -137,7 +137,7 @@ def _walked(trial: _Trial, whole: int, certain: float) -> tuple[int, int | None,
 class _Trial:
     """Disks with other servers, whose other figures take up what they can of the misfit."""
 
-    def __init__(self, problem: Problem, errors: Floats, information: Floats, weighted: Floats) -> None:
+    def __init__(self, problem: DiskProblem, errors: Floats, information: Floats, weighted: Floats) -> None:
         self.problem = problem
         self.index = problem.layout.names.index("parallel")
         self._errors = errors

@@ -17,7 +17,7 @@ import numpy as np
 from blklab.execution.calibration.disk.forward import FINE_IOS, Forward
 from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.calibration.disk.model import Model
-from blklab.execution.calibration.disk.observations import Observation, Row, logs_of
+from blklab.execution.calibration.disk.observations import DiskObservation, Row, logs_of
 from blklab.execution.calibration.disk.parameters import VirtualDisk
 
 _MOST_RUNS = 64
@@ -29,11 +29,11 @@ repetitions do not show it."""
 
 
 def as_if_long(
-    found: Mapping[Row, Observation],
+    found: Mapping[Row, DiskObservation],
     forward: Forward,
     disk: VirtualDisk,
     runtimes_us: Mapping[DiskLoad, int],
-) -> dict[Row, Observation]:
+) -> dict[Row, DiskObservation]:
     """The observations as long runs would have given them.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from blklab.execution.calibration.disk.loads import SMALLEST_KIB, Direction, DiskLoad
-from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.disk.observations import DiskObservation, Row
 from blklab.execution.calibration.disk.parameters import (
     MOST_PARALLEL,
     LinkUnits,
@@ -32,7 +32,7 @@ Curve = Mapping[int, float]
 
 
 def starting_disks(
-    found: Mapping[Row, Observation], loads: Sequence[DiskLoad], *, writes: bool
+    found: Mapping[Row, DiskObservation], loads: Sequence[DiskLoad], *, writes: bool
 ) -> list[VirtualDisk]:
     """Disks to begin with: limited by servers of either placement or by the link, or with batches.
 
@@ -87,7 +87,7 @@ def starting_disks(
 
 
 def link_units(
-    found: Mapping[Row, Observation], loads: Sequence[DiskLoad], *, writes: bool
+    found: Mapping[Row, DiskObservation], loads: Sequence[DiskLoad], *, writes: bool
 ) -> dict[str, LinkUnits]:
     """The link's times at most, by direction."""
     units = {}
@@ -104,7 +104,7 @@ def link_units(
     return units
 
 
-def _service(found: Mapping[Row, Observation], loads: Sequence[DiskLoad], direction: str) -> Service:
+def _service(found: Mapping[Row, DiskObservation], loads: Sequence[DiskLoad], direction: str) -> Service:
     """From single I/Os: a line through the medians by size, and the spread of the smallest."""
     singles = [
         load
@@ -137,7 +137,7 @@ def _with_command(service: Service, command_ns: float) -> Service:
 
 
 def _small_rates(
-    found: Mapping[Row, Observation], loads: Sequence[DiskLoad], direction: Direction
+    found: Mapping[Row, DiskObservation], loads: Sequence[DiskLoad], direction: Direction
 ) -> dict[int, float]:
     return {
         load.depth: math.exp(found[load, "iops"].log)
@@ -175,7 +175,7 @@ def _in_batches(service: Service, curve: Curve, size: int) -> Service:
     )
 
 
-def _flush_ns(found: Mapping[Row, Observation], loads: Sequence[DiskLoad]) -> float:
+def _flush_ns(found: Mapping[Row, DiskObservation], loads: Sequence[DiskLoad]) -> float:
     for load in loads:
         if load.syncs and (load, "sync") in found:
             return max(1000.0, math.exp(found[load, "sync"].log) - _HOST_NS)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from blklab.execution.calibration.disk.flash.figures import FlashDrive, Floats, Layout
-from blklab.execution.calibration.disk.flash.search import SEEDS, Observed, Problem, descended
+from blklab.execution.calibration.disk.flash.search import SEEDS, FlashProblem, Observed, descended
 from blklab.execution.calibration.disk.flash.valleys import walked
 from blklab.execution.calibration.disk.model import Model
 
@@ -61,8 +61,8 @@ def fitted(
     """
     layout = Layout(tuple(names))
     short = [one for one in rows if one.row.load.syncs or one.row.runtime_us <= _SHORT_US]
-    start = _best_start(Problem(short, layout, start, model, known), start)
-    problem = Problem(rows, layout, start, model, known)
+    start = _best_start(FlashProblem(short, layout, start, model, known), start)
+    problem = FlashProblem(rows, layout, start, model, known)
     starts = [
         start,
         *(replace(start, slc_bytes=one.slc_bytes, buffer_bytes=one.buffer_bytes) for one in others),
@@ -90,7 +90,7 @@ def _programs(start: FlashDrive) -> list[FlashDrive]:
     return [replace(start, slc_program=program, flush=synced - program) for program in programs]
 
 
-def _best_start(problem: Problem, start: FlashDrive) -> FlashDrive:
+def _best_start(problem: FlashProblem, start: FlashDrive) -> FlashDrive:
     """The start with the best times for a command and a suspension: closed forms say little."""
 
     def cost(drive: FlashDrive) -> float:
@@ -106,7 +106,7 @@ def _best_start(problem: Problem, start: FlashDrive) -> FlashDrive:
     return start
 
 
-def _excess(problem: Problem, vector: Floats) -> float:
+def _excess(problem: FlashProblem, vector: Floats) -> float:
     """Scatter beyond the measurements', so that together they explain the misfit."""
     drive = problem.layout.drive(vector, problem.like)
     misfit = problem.predicted(drive, SEEDS).mean(axis=0) - problem.measured
@@ -120,7 +120,9 @@ def _excess(problem: Problem, vector: Floats) -> float:
     return float(brentq(surplus, 0.0, 10.0))
 
 
-def _finished(problem: Problem, vector: Floats, intervals: Mapping[str, tuple[float, float]]) -> FlashFit:
+def _finished(
+    problem: FlashProblem, vector: Floats, intervals: Mapping[str, tuple[float, float]]
+) -> FlashFit:
     drive = problem.layout.drive(vector, problem.like)
     by_seed = problem.predicted(drive, SEEDS)
     weighted = problem.slopes(vector, range(len(vector))) / problem.errors[:, None]

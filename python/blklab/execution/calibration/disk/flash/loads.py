@@ -7,7 +7,7 @@ from typing import Literal
 
 from blklab.execution.calibration.disk.flash.figures import FlashDrive
 from blklab.execution.calibration.disk.loads import DiskLoad
-from blklab.execution.calibration.disk.placed_loads import Pauses, PlacedLoad, Steps, short_size
+from blklab.execution.calibration.disk.placed_loads import LoadSteps, Pauses, PlacedLoad, short_size
 
 Quantity = Literal["mean", "iops"]
 
@@ -71,7 +71,7 @@ def strided(step_bytes: int, space_bytes: int, *, depth: int = STRIDE_DEPTH) -> 
         depth=depth,
         offset_bytes=0,
         size_bytes=max(1, space_bytes // step_bytes) * step_bytes,
-        steps=Steps(SLOT_KIB * KIB, step_bytes),
+        steps=LoadSteps(SLOT_KIB * KIB, step_bytes),
     )
 
 
@@ -108,7 +108,7 @@ def _placed(name: str, block_kib: int, stripe: int, stripe_bytes: int, space_byt
         depth=1,
         offset_bytes=offset,
         size_bytes=(space_bytes - offset) // step * step,
-        steps=Steps(block_kib * KIB, step),
+        steps=LoadSteps(block_kib * KIB, step),
     )
 
 

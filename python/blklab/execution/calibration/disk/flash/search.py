@@ -15,7 +15,7 @@ from scipy.optimize import lsq_linear
 
 from blklab.execution.calibration.disk.flash.figures import FlashDrive, Floats, Layout
 from blklab.execution.calibration.disk.flash.loads import Row
-from blklab.execution.calibration.disk.ground import Measurement
+from blklab.execution.calibration.disk.ground import DiskMeasurement
 from blklab.execution.calibration.disk.model import Model
 
 SEEDS = range(11, 15)
@@ -52,7 +52,7 @@ class Observed:
     """Repetitions."""
 
 
-def observed(row: Row, measurements: Sequence[Measurement]) -> Observed:
+def observed(row: Row, measurements: Sequence[DiskMeasurement]) -> Observed:
     """A row from repetitions of its load."""
     logs = [_log(row, one) for one in measurements]
     scatter = float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
@@ -63,12 +63,12 @@ def observed(row: Row, measurements: Sequence[Measurement]) -> Observed:
     return Observed(row, float(np.mean(logs)), error, len(logs))
 
 
-def _log(row: Row, found: Measurement) -> float:
+def _log(row: Row, found: DiskMeasurement) -> float:
     value = found.iops if row.quantity == "iops" else found.mean_ns
     return math.log(value or found.p50_ns)
 
 
-class Problem:
+class FlashProblem:
     """The rows and what the simulator has for them."""
 
     def __init__(
@@ -182,7 +182,7 @@ class Problem:
 
 
 def descended(
-    problem: Problem, vector: Floats, *, free: Sequence[int] | None = None, calls: int = _CALLS
+    problem: FlashProblem, vector: Floats, *, free: Sequence[int] | None = None, calls: int = _CALLS
 ) -> Floats:
     """Levenberg and Marquardt's method, with bounds for figures and for steps.
 
@@ -225,6 +225,6 @@ def descended(
 
 
 def weights_of(residuals: Floats) -> Floats:
-    """Square roots of the weights of residuals: in `Problem.cost` large ones count less."""
+    """Square roots of the weights of residuals: in `FlashProblem.cost` large ones count less."""
     weights: Floats = (1 + (residuals / _TOLERATED) ** 2) ** -0.25
     return weights

@@ -16,7 +16,7 @@ import numpy as np
 
 from blklab.execution.calibration.disk.fit import TWO_SIDED
 from blklab.execution.calibration.disk.flash.figures import Floats
-from blklab.execution.calibration.disk.flash.search import Problem, descended, weights_of
+from blklab.execution.calibration.disk.flash.search import FlashProblem, descended, weights_of
 
 _MOVED = ("slc_program", "slc_bytes", "buffer_bytes", "flush", "fold_rate")
 _FOLLOWING = (*_MOVED, "program", "suspend")
@@ -48,7 +48,7 @@ class Walked:
     """Entries of the vector that are not ruled out at 95 %."""
 
 
-def walked(problem: Problem, vector: Floats) -> Walked:
+def walked(problem: FlashProblem, vector: Floats) -> Walked:
     """Moves each figure of a valley until it is ruled out.
 
     Args:
@@ -75,7 +75,7 @@ def walked(problem: Problem, vector: Floats) -> Walked:
 class _Walk:
     """From the best place."""
 
-    def __init__(self, problem: Problem, best: Floats, free: Sequence[int], *, restarts: bool) -> None:
+    def __init__(self, problem: FlashProblem, best: Floats, free: Sequence[int], *, restarts: bool) -> None:
         self.better: Floats | None = None
         self._restarts = restarts
         self._problem = problem

@@ -19,13 +19,13 @@ from blklab.execution.calibration.disk.document import (
 )
 from blklab.execution.calibration.disk.drift import drift_of
 from blklab.execution.calibration.disk.fit import TWO_SIDED
-from blklab.execution.calibration.disk.ground import Measure, Measurement
+from blklab.execution.calibration.disk.ground import DiskMeasurement, Measure
 from blklab.execution.calibration.disk.hdd.closed_form import Designed
 from blklab.execution.calibration.disk.hdd.figure_list import NOT_COVERED, SEEK_PARTS, derived_of, figures_of
 from blklab.execution.calibration.disk.hdd.figures import KIND, ArmDisk, Memory, SeekCurve
 from blklab.execution.calibration.disk.hdd.loads import (
     HIT_KIB,
-    Turn,
+    SeekTurn,
     again,
     holdouts,
     in_order,
@@ -35,8 +35,8 @@ from blklab.execution.calibration.disk.hdd.loads import (
     turns,
 )
 from blklab.execution.calibration.disk.hdd.mechanics import (
-    Estimate,
     Mechanics,
+    MechanicsEstimate,
     fitted,
     revolution,
     started,
@@ -90,7 +90,7 @@ class _Disk:
     """Everything that was found."""
 
     disk: ArmDisk
-    turn: Estimate
+    turn: MechanicsEstimate
     mechanics: Mechanics
     places: Count
     ahead: Count | None
@@ -121,7 +121,7 @@ def arm_calibrated(runs: Runs, *, seed: int, machine: Machine) -> DiskCalibratio
     single_us = median(one.p50_ns for one in runs.of(ARM_PROBES[0])) / 1000
     model = Model(space, machine)
 
-    def measure(load: Load, runtime_us: int) -> Measurement:
+    def measure(load: Load, runtime_us: int) -> DiskMeasurement:
         model.runtimes_us[load.name] = runtime_us
         return runs.one(load, runtime_us)
 
@@ -154,7 +154,7 @@ def _rounds(
     runs: Runs,
     measure: Measure,
     design: Designed,
-    turned: Sequence[Turn],
+    turned: Sequence[SeekTurn],
     single_us: float,
     seed: int,
 ) -> None:
@@ -188,7 +188,7 @@ def _found(
     runs: Runs,
     measure: Measure,
     design: Designed,
-    turned: Sequence[Turn],
+    turned: Sequence[SeekTurn],
     model: Model,
     single_us: float,
     *,
@@ -203,7 +203,7 @@ def _found(
         for one in by_name[each.load.name]
     )
     turn = revolution([(one.pause_us, runs.of(one.direct), runs.of(one.paused)) for one in turned], about_ns)
-    turn = turn or Estimate(about_ns, 0.02 * about_ns)
+    turn = turn or MechanicsEstimate(about_ns, 0.02 * about_ns)
     cached = writes and facts.queues.volatile_cache
     start = ArmDisk(
         capacity_bytes=facts.capacity_bytes,

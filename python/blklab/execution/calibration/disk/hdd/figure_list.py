@@ -5,7 +5,7 @@ from __future__ import annotations
 from blklab.execution.calibration.disk.document import KERNELS_OWN, Figure
 from blklab.execution.calibration.disk.fit import TWO_SIDED
 from blklab.execution.calibration.disk.hdd.figures import ArmDisk
-from blklab.execution.calibration.disk.hdd.mechanics import Estimate, Mechanics
+from blklab.execution.calibration.disk.hdd.mechanics import Mechanics, MechanicsEstimate
 from blklab.execution.calibration.disk.hdd.memory import Count, WriteMemory
 
 NOT_COVERED = (
@@ -21,7 +21,7 @@ _UNMEASURED = "not measured: a raw device is only read"
 
 def figures_of(
     disk: ArmDisk,
-    turn: Estimate,
+    turn: MechanicsEstimate,
     mechanics: Mechanics,
     places: Count,
     ahead: Count | None,
@@ -125,7 +125,7 @@ def _rate(rate: float, error: float | None) -> tuple[int | None, int | None, str
 
 
 def _sectors(
-    revolution_ns: float, count: float, error: float | None, turn: Estimate
+    revolution_ns: float, count: float, error: float | None, turn: MechanicsEstimate
 ) -> tuple[int | None, int | None, str]:
     """From the time of a sector."""
     sector_ns = revolution_ns / count

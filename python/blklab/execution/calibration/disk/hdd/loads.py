@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from blklab.execution.calibration.disk.placed_loads import Pauses, PlacedLoad, Steps, short_size
+from blklab.execution.calibration.disk.placed_loads import LoadSteps, Pauses, PlacedLoad, short_size
 
 MIB = 1 << 20
 _ALIGNMENT = MIB
@@ -76,7 +76,7 @@ def jump(part: float, space_bytes: int, *, readwrite: str = "randread") -> Jump:
         depth=1,
         offset_bytes=end - size,
         size_bytes=size,
-        steps=Steps(part_bytes, distance),
+        steps=LoadSteps(part_bytes, distance),
     )
     return Jump(distance, part_bytes, load)
 
@@ -91,7 +91,7 @@ def jumps(space_bytes: int) -> list[Jump]:
 
 
 @dataclass(frozen=True)
-class Turn:
+class SeekTurn:
     """Two loads that step alike, without and with a pause."""
 
     direct: PlacedLoad
@@ -99,7 +99,7 @@ class Turn:
     pause_us: int
 
 
-def turns(space_bytes: int) -> list[Turn]:
+def turns(space_bytes: int) -> list[SeekTurn]:
     """Steps of different lengths."""
     offset = space_bytes // 8 // _ALIGNMENT * _ALIGNMENT
 
@@ -111,12 +111,12 @@ def turns(space_bytes: int) -> list[Turn]:
             depth=1,
             offset_bytes=offset,
             size_bytes=space_bytes // 2 // _ALIGNMENT * _ALIGNMENT,
-            steps=Steps(4096, step),
+            steps=LoadSteps(4096, step),
             pauses=pauses,
         )
 
     return [
-        Turn(stepping(step, None), stepping(step, Pauses(1, pause_us)), pause_us)
+        SeekTurn(stepping(step, None), stepping(step, Pauses(1, pause_us)), pause_us)
         for step, pause_us in zip(_STEPS, itertools.cycle(_PAUSES_US), strict=False)
     ]
 
@@ -161,7 +161,7 @@ def in_turn(places: int, space_bytes: int, single_us: float) -> PlacedLoad:
         depth=1,
         offset_bytes=end - size,
         size_bytes=size,
-        steps=Steps(4096, step),
+        steps=LoadSteps(4096, step),
         least_ramp_us=round(2 * places * single_us),
     )
 
@@ -175,7 +175,7 @@ def ahead(step_kib: int, space_bytes: int, pause_us: int) -> PlacedLoad:
         depth=1,
         offset_bytes=0,
         size_bytes=space_bytes // 4 // _ALIGNMENT * _ALIGNMENT,
-        steps=Steps(4096, step_kib * 1024),
+        steps=LoadSteps(4096, step_kib * 1024),
         pauses=Pauses(1, pause_us),
     )
 

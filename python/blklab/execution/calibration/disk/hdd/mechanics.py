@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from blklab.execution.calibration.disk.fit import TWO_SIDED
-from blklab.execution.calibration.disk.ground import Measurement
+from blklab.execution.calibration.disk.ground import DiskMeasurement
 from blklab.execution.calibration.disk.hdd.closed_form import (
     SEQUENTIAL_SECTORS,
     Designed,
@@ -50,7 +50,7 @@ _CERTAIN = TWO_SIDED**2
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MechanicsEstimate:
     """A number with its standard error, in nanoseconds."""
 
     value: float
@@ -58,8 +58,8 @@ class Estimate:
 
 
 def revolution(
-    turned: Sequence[tuple[int, Sequence[Measurement], Sequence[Measurement]]], about_ns: float
-) -> Estimate | None:
+    turned: Sequence[tuple[int, Sequence[DiskMeasurement], Sequence[DiskMeasurement]]], about_ns: float
+) -> MechanicsEstimate | None:
     """The time of a revolution, from pairs of loads without and with a pause.
 
     Args:
@@ -86,7 +86,7 @@ def revolution(
     alike = values[near[int(np.argmax(near.sum(axis=1)))]]
     middle = float(np.mean(alike))
     scatter = float(np.std(alike, ddof=1)) / math.sqrt(len(alike)) if len(alike) > 1 else _ALIKE * middle
-    return Estimate(middle, max(scatter, _LEAST_TURN_ERROR * middle))
+    return MechanicsEstimate(middle, max(scatter, _LEAST_TURN_ERROR * middle))
 
 
 _NAMES = ("switch", "outer", "inner", "near", "root", "far", "slope", "settle", "hit", "transfer")
@@ -149,7 +149,7 @@ class Mechanics:
 
 def started(
     design: Designed,
-    found: Mapping[str, Sequence[Measurement]],
+    found: Mapping[str, Sequence[DiskMeasurement]],
     like: ArmDisk,
 ) -> ArmDisk:
     """Figures from the closed forms alone."""
@@ -181,7 +181,7 @@ def started(
 
 def fitted(
     design: Designed,
-    found: Mapping[str, Sequence[Measurement]],
+    found: Mapping[str, Sequence[DiskMeasurement]],
     start: ArmDisk,
     model: Model,
     parts: Sequence[float],

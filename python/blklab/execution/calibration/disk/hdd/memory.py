@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from blklab.execution.calibration.disk.fit import TWO_SIDED
-from blklab.execution.calibration.disk.ground import Measure, Measurement
+from blklab.execution.calibration.disk.ground import DiskMeasurement, Measure
 from blklab.execution.calibration.disk.hdd.figures import SECTOR_BYTES, ArmDisk
 from blklab.execution.calibration.disk.hdd.loads import ahead, burst, in_turn, spread_load
 from blklab.execution.calibration.disk.model import Model
@@ -175,7 +175,7 @@ def _with_sectors(disk: ArmDisk, count: int) -> ArmDisk:
     return replace(disk, memory=replace(disk.memory, write_sectors=count))
 
 
-Measured = list[tuple[PlacedLoad, list[Measurement]]]
+Measured = list[tuple[PlacedLoad, list[DiskMeasurement]]]
 
 
 def _small_bursts(measure: Measure, disk: ArmDisk, *, space_bytes: int, single_us: float) -> Measured:
@@ -302,15 +302,15 @@ def _settle(
     return value, max(0.0, low), value + math.hypot(float(likely[-1]) - value, wrong_seek)
 
 
-def _mean_ns(found: Measurement) -> float:
+def _mean_ns(found: DiskMeasurement) -> float:
     return found.mean_ns or 1.0
 
 
-def _p99_ns(found: Measurement) -> float:
+def _p99_ns(found: DiskMeasurement) -> float:
     return found.p99_ns
 
 
-def _longest_ns(found: Measurement) -> float:
+def _longest_ns(found: DiskMeasurement) -> float:
     return found.max_ns or 1.0
 
 

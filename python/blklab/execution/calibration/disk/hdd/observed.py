@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from blklab.execution.calibration.disk.ground import Measurement
+from blklab.execution.calibration.disk.ground import DiskMeasurement
 from blklab.execution.calibration.disk.loads import Load
 
 Quantity = Literal["middle", "mean", "step"]
-Number = Callable[[Measurement], float]
+Number = Callable[[DiskMeasurement], float]
 _BIN = 0.0045
 """A bin of a histogram is up to 1.6 % wide: the standard deviation of a place in it."""
 
@@ -21,16 +21,16 @@ _LEAST_ERROR = 0.001
 """Of a number: the host's own time is not known better."""
 
 
-def _middle(found: Measurement) -> float:
+def _middle(found: DiskMeasurement) -> float:
     """Between the 5th and the 95th percentile: of an even distribution it is less uncertain than the mean."""
     return ((found.p05_ns or 0) + found.p95_ns) / 2
 
 
-def _mean(found: Measurement) -> float:
+def _mean(found: DiskMeasurement) -> float:
     return found.mean_ns or 0
 
 
-def _step(found: Measurement) -> float:
+def _step(found: DiskMeasurement) -> float:
     """How much longer than the mean the slowest percent take, those that end on another track.
 
     The mean is exact; the median is known to a bin, which is a large part of the difference.
@@ -48,11 +48,11 @@ class Row:
     load: Load
     quantity: Quantity
 
-    def values(self, measurements: Sequence[Measurement]) -> list[float]:
+    def values(self, measurements: Sequence[DiskMeasurement]) -> list[float]:
         """The number in each measurement."""
         return [NUMBERS[self.quantity](one) for one in measurements]
 
-    def bin_error(self, measurement: Measurement, count: int) -> float:
+    def bin_error(self, measurement: DiskMeasurement, count: int) -> float:
         """The uncertainty that the histogram's bins leave in the mean of some repetitions, in nanoseconds."""
         if self.quantity == "mean":
             return 0.0
@@ -63,7 +63,7 @@ class Row:
         return _BIN * math.sqrt(2) * measurement.p99_ns
 
 
-def error_of(row: Row, measured: Sequence[Measurement], simulated: Sequence[Measurement]) -> float:
+def error_of(row: Row, measured: Sequence[DiskMeasurement], simulated: Sequence[DiskMeasurement]) -> float:
     """Standard error of a row's mean less that of the simulations, in nanoseconds.
 
     A few repetitions say little about their scatter; many simulations of the same load say what chance alone

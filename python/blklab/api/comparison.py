@@ -4,7 +4,8 @@
 
     import blklab
 
-    comparison = blklab.compare("sim:hdd-7200", workloads=["many-readers"], blocks=8)
+    comparison = blklab.compare("sim:hdd-7200", workloads="many-readers", blocks=8)
+    comparison.best                       # the scheduler to take
     comparison                            # in a notebook: the report
     comparison.charts()[0]                # one of its pictures
     comparison.interactive()              # means and runs, to point at and to zoom
@@ -14,30 +15,25 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from blklab.analysis.verdict import analyse
-from blklab.backends import THIS_MACHINE
-from blklab.backends.cluster.client import Cluster
+from blklab.api.charts import Chart, charts_of
+from blklab.api.frames import pandas_frame, polars_frame
+from blklab.api.interactive import interactive_chart
+from blklab.api.tables import TABLES, Table, TableName
 from blklab.errors import UnknownNameError
-from blklab.execution.blocks import Progress
-from blklab.execution.outlook import Outlook
-from blklab.execution.pipeline import compare as run_comparison
-from blklab.linux.processes.signals import signals_as_exceptions
-from blklab.notebook.charts import Chart, charts_of
-from blklab.notebook.frames import pandas_frame, polars_frame
-from blklab.notebook.interactive import interactive_chart
-from blklab.notebook.tables import TABLES, Table, TableName
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import RunSample
 from blklab.records.store import Store
-from blklab.report.documents.comparison import CompareDocument, compare_document
+from blklab.report.documents.comparison import CompareDocument, ExperimentVerdictPart, compare_document
 from blklab.report.html.comparison import render_html
 from blklab.report.terminal import Terminal
 from blklab.report.text.answer import answer_of
 from blklab.report.text.comparison import render
-from blklab.spec.request import build_specs, spec_values
+from blklab.spec.arguments import checked, fraction_of, text_of
+from blklab.spec.request import spec_values
 
 if TYPE_CHECKING:
     import altair
@@ -65,6 +61,26 @@ class Comparison:
         """
         self.record = record
         self.document: CompareDocument = compare_document(record, analyse(record))
+
+    @property
+    def best(self) -> str | None:
+        """The scheduler that the report recommends or finds best; None while no answer is shown.
+
+        It is a label, such as ``bfq:slice_idle=0``. `verdict` has the reason, and the names of several that
+        share the first place.
+        """
+        recommendation = self.verdict.recommendation
+        return recommendation.scheduler if recommendation.is_shown else None
+
+    @property
+    def verdict(self) -> ExperimentVerdictPart:
+        """The answer: ``status``, ``best``, ``candidates``, ``text``, ``recommendation`` and more."""
+        return self.document.verdict
+
+    @property
+    def regret(self) -> dict[str, float | None]:
+        """By scheduler, the largest fraction that may be lost by taking it; None where that is not known."""
+        return {part.label: part.bound for part in self.verdict.regret}
 
     def table(self, name: TableName = "results") -> Table:
         """One of the tables ``results``, ``pairs``, ``verdicts`` and ``runs``, as plain columns.
@@ -134,16 +150,30 @@ class Comparison:
             raise UnknownNameError(f"there is no workload {workload!r}", hint=f"there are {', '.join(names)}")
         return names if workload is None else [workload]
 
-    def reanalysed(self, **options: Any) -> Comparison:
-        """The same samples under another confidence, margin or goal.
+    @checked
+    def reanalysed(
+        self,
+        *,
+        confidence: float | str | None = None,
+        margin: float | str | None = None,
+        good_enough: float | str | None = None,
+        goal: str | Mapping[str, float] | None = None,
+    ) -> Comparison:
+        """The same samples under another confidence, margin or goal; None keeps the experiment's own.
 
         Args:
-            options: As for `compare`, those that `blklab report` takes.
+            confidence: Of intervals, and of all claims together.
+            margin: Relative differences up to this fraction do not matter: ``0.02`` or ``"2%"``.
+            good_enough: Losses up to this fraction are good enough, such as ``"10%"``.
+            goal: A goal's name, or weights of metrics: ``{"iops": 0.6, "latency_p99": 0.4}``.
 
         Raises:
-            SpecError: for an unknown option or a wrong value.
+            SpecError: for a wrong value.
         """
-        changed = self.record.spec.model_copy(update=spec_values(options).fields())
+        fractions = {"confidence": confidence, "margin": margin, "good_enough": good_enough}
+        options = {name: fraction_of(name, one) for name, one in fractions.items() if one is not None}
+        values = spec_values(options if goal is None else {**options, "goal": goal})
+        changed = self.record.spec.model_copy(update=values.fields())
         return Comparison(self.record.model_copy(update={"spec": changed}))
 
     def report_html(self) -> str:
@@ -170,49 +200,7 @@ class Comparison:
         )
 
 
-class _NoProgress:
-    """An observer for programs, which wait for the end."""
-
-    def announce(self, line: str) -> None:
-        """Ignores it."""
-
-    def begun(self, record: ExperimentRecord) -> None:
-        """Ignores it."""
-
-    def planned(self, outlook: Outlook) -> None:
-        """Ignores it."""
-
-    def progressed(self, progress: Progress) -> None:
-        """Ignores it."""
-
-    def measured(self, sample: RunSample) -> None:
-        """Ignores it."""
-
-
-def compare(
-    target: str, *, store: str | None = None, cluster: str | None = None, **options: Any
-) -> Comparison:
-    """Compares schedulers on a target, as `blklab compare` does, and stores every run.
-
-    Args:
-        target: As the command takes it: a folder, a device, ``sim:hdd-7200`` …
-        store: Database of runs; None for the default one.
-        cluster: Address of a Dask scheduler, whose workers run a model's simulations and guests; None for
-            this machine.
-        options: The keys of a description, such as ``workloads``, ``schedulers``, ``blocks``, ``budget``,
-            ``margin``; docs/reference/experiments.md lists them.
-
-    Raises:
-        SpecError: for an unknown option or a wrong value.
-        InterruptedRunError: for Ctrl-C; the finished runs are stored.
-        BlklabError: if the experiment cannot be made.
-    """
-    spec = build_specs(spec_values({**options, "targets": [target]}))[0]
-    workers = THIS_MACHINE if cluster is None else Cluster(cluster)
-    with signals_as_exceptions(), Store.opened(store) as opened:
-        return Comparison(run_comparison(spec, opened, _NoProgress(), workers=workers))
-
-
+@checked
 def load(run: str = "latest", *, store: str | None = None) -> Comparison:
     """Loads a stored comparison.
 
@@ -225,4 +213,4 @@ def load(run: str = "latest", *, store: str | None = None) -> Comparison:
         StoreError: if its data are damaged.
     """
     with Store.opened(store) as opened:
-        return Comparison(opened.load(run))
+        return Comparison(opened.load(text_of("run", run, "'latest'")))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from blklab.analysis.metrics import METRICS
+from blklab.api.tables import results_table, runs_table
 from blklab.errors import MissingToolError
-from blklab.notebook.tables import results_table, runs_table
 from blklab.quantities.formatting import metric_title
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.comparison import CompareDocument

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from blklab.api.tables import Kind, Table
 from blklab.errors import MissingToolError
-from blklab.notebook.tables import Kind, Table
 
 if TYPE_CHECKING:
     import pandas
