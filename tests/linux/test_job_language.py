@@ -147,6 +147,33 @@ def test_files_have_fios_ios(options: str, tmp_path: Path) -> None:
 
 
 @needs_fio
+@pytest.mark.parametrize(
+    ("options", "whole"),
+    [
+        ("rw=write\nbs=1.5k\nsize=96k", "rw=write\nbs=1536\nsize=96k"),
+        ("rw=read\nbs=4k\nsize=0.5m\nio_size=0.25m", "rw=read\nbs=4k\nsize=512k\nio_size=256k"),
+        ("rw=read\nbssplit=1.5k/50:1.5k/50\nsize=64k", "rw=read\nbs=1536\nsize=64k"),
+    ],
+)
+def test_fractions_mean_the_same_whatever_fio_makes_of_them(options: str, whole: str, tmp_path: Path) -> None:
+    work = read_as_job(options)
+    assert "without arithmetic" in work.notes[0].message
+    of_fio = logged(tmp_path, f"[a]\n{whole}")
+    assert modelled_in_files(work) == of_fio
+    for name, length in files_in_directory([work]).items():
+        (tmp_path / name).write_bytes(bytes(length))
+    assert logged(tmp_path, job_file_text(work, regions_in_directory(work), seed=1)) == of_fio
+
+
+def test_fractions_of_times_are_whole_numbers_for_fio() -> None:
+    work = read_as_job("rw=read\nbs=4k\nsize=1m\ntime_based\nruntime=0.5m\nthinktime=1.5ms")
+    assert work.jobs[0].runtime_ns == 30 * 10**9
+    text = job_file_text(work, regions_in_directory(work), seed=1)
+    assert "thinktime=1500us" in text
+    assert "0.5" not in text
+
+
+@needs_fio
 def test_file_names_add_up_from_global_and_section(tmp_path: Path) -> None:
     text = "[global]\nfilename=one\nbs=4k\nsize=64k\n[a]\nrw=read\nfilename=two"
     work = parse_workload(text, name="a", source="a.fio")

@@ -171,6 +171,15 @@ fn replay(
     order: &JobOrder,
     shared: SharedMemory,
 ) -> Result<Value, Failure> {
+    let region = |place: &Place| Region {
+        file: 0,
+        start: place.offset,
+        bytes: place.bytes,
+        begin: 0,
+        file_bytes: place.bytes,
+        pass_bytes: place.bytes,
+    };
+    let regions: Vec<Region> = request.places.iter().map(region).collect();
     let mut clones: Vec<JobProcess> = Vec::new();
     let allowed = processors::allowed();
     let plans =
@@ -180,15 +189,6 @@ fn replay(
     let group_file = |group: &String| request.groups.get(group).map(String::as_str);
     for (job_index, job) in file.jobs.iter().enumerate() {
         for index in 0..job.numjobs {
-            let place = &request.places[clones.len()];
-            let region = Region {
-                file: 0,
-                start: place.offset,
-                bytes: place.bytes,
-                begin: 0,
-                file_bytes: place.bytes,
-                pass_bytes: place.bytes,
-            };
             clones.push(JobProcess {
                 number: clones.len() as u32,
                 job,
@@ -196,7 +196,7 @@ fn replay(
                 job_index,
                 order,
                 flow: None,
-                region,
+                regions: std::slice::from_ref(&regions[clones.len()]),
                 seed: 0,
                 start_delay_ns: 0,
                 timing: Timing { device: None, call_ns: 0, bytes_per_second: 0 },
@@ -210,7 +210,8 @@ fn replay(
         }
     }
     for (clone, place) in clones.iter().zip(&request.places) {
-        process::spawn("a task", shared, move || load::run_clone(clone, &place.path, 0, shared))?;
+        let places = [load::Place { path: place.path.clone(), start: 0 }];
+        process::spawn("a task", shared, move || load::run_clone(clone, &places, shared))?;
         shared.wait_for(&shared.clones_ready, clone.number + 1, || process::look(shared))?;
     }
     shared.start_ns.store(clock::now_ns() + START_MARGIN_NS, SeqCst);

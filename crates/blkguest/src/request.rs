@@ -282,9 +282,10 @@ impl Request {
             return wrong("changes", message.to_owned());
         }
         let several = self.layout.regions.iter().position(|clones| clones[0].len() > 1);
-        if let Some(index) = several {
+        let on_disk = self.options.filesystem.is_none() && self.options.generator == Load::Fio;
+        if let Some(index) = several.filter(|_| on_disk) {
             let name = &self.jobs[index].name;
-            let message = format!("job {name}: guests take one file for each section");
+            let message = format!("job {name}: fio has several files only on a file system");
             return wrong("nrfiles", message);
         }
         if self.options.filesystem.is_some() {

@@ -11,6 +11,7 @@ use blksim::task::slots::SlotRecord;
 use blksim::workload::Job;
 use blksim::workload::flow::{flow_ids, flow_weight};
 use blksim::workload::job::nr_signals;
+use blksim::workload::layout::Region;
 use blksim::workload::order::JobOrder;
 use serde_json::Value;
 
@@ -25,7 +26,7 @@ use crate::disk::Disk;
 use crate::failure::Failure;
 use crate::filesystem::{self, Filesystem};
 use crate::fio;
-use crate::load::{self, JobProcess, Timing};
+use crate::load::{self, JobProcess, Place, Timing};
 use crate::memory;
 use crate::process;
 use crate::processor_time;
@@ -246,7 +247,7 @@ fn run_clones(
                 index: index as u32,
                 order,
                 flow,
-                region: files[0],
+                regions: files,
                 seed: setup.seed,
                 start_delay_ns: delays_ns[clones.len()],
                 timing: timing(job.direct),
@@ -324,12 +325,18 @@ fn start_clones(
 ) -> Result<(), Failure> {
     let mut processes = vec![Vec::new(); request.jobs.len()];
     for clone in clones {
-        let file = clone.region.file as usize;
-        let (path, start) = match request.options.filesystem {
-            None => (disk.path(), 0),
-            Some(_) => (filesystem::file_path(file), request.layout.files[file].start),
+        let place = |region: &Region| {
+            let file = region.file as usize;
+            match request.options.filesystem {
+                None => Place { path: disk.path(), start: 0 },
+                Some(_) => Place {
+                    path: filesystem::file_path(file),
+                    start: request.layout.files[file].start,
+                },
+            }
         };
-        let work = move || load::run_clone(clone, &path, start, shared);
+        let places: Vec<Place> = clone.regions.iter().map(place).collect();
+        let work = move || load::run_clone(clone, &places, shared);
         processes[clone.job_index].push(process::spawn("a clone", shared, work)?);
         // One by one, so that they wait for the start in order.
         shared.wait_for(&shared.clones_ready, clone.number + 1, || process::look(shared))?;

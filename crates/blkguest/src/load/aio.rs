@@ -184,6 +184,7 @@ impl Queue {
         let (replayed, manner) = worker.submitted();
         worker.asked(direction, offset, bytes, start_ns);
         self.ios[slot] = InFlight { direction, offset, bytes, start_ns, replayed };
+        let (descriptor, place) = worker.target.locate(offset);
         let (flags, priority) = match priority {
             None => (0, 0),
             Some(OwnPriority { class, level }) => {
@@ -199,14 +200,14 @@ impl Queue {
                 _ => CMD_PWRITE,
             },
             priority,
-            descriptor: worker.target.descriptor() as u32,
+            descriptor: descriptor as u32,
             // A sync takes none of these.
             buffer: match bytes {
                 0 => 0,
                 bytes => worker.target.buffer(direction, bytes, manner.memory) as u64,
             },
             bytes: u64::from(bytes),
-            offset: if bytes > 0 { worker.target.offset(offset) } else { 0 },
+            offset: if bytes > 0 { place } else { 0 },
             flags,
             ..ControlBlock::default()
         };

@@ -14,7 +14,7 @@ use super::buffer::Buffer;
 use super::io_log::IoLog;
 use super::real_replay::RealReplay;
 use super::run_delay::RunDelay;
-use super::target::Manner;
+use super::target::{Manner, Place};
 use super::{CloneSlots, Target, aio, contexts, identity, words};
 use crate::clock;
 use crate::failure::Failure;
@@ -41,7 +41,8 @@ pub struct JobProcess<'a> {
     pub order: &'a JobOrder,
     /// Index of the flow that it shares in.
     pub flow: Option<usize>,
-    pub region: Region,
+    /// Its parts of its files.
+    pub regions: &'a [Region],
     pub seed: u64,
     /// Time that it waits before its job's own `startdelay`.
     pub start_delay_ns: u64,
@@ -250,13 +251,15 @@ impl Worker<'_> {
         }
         if now_ns > self.generator.measure_ns() {
             self.record.add(direction, u64::from(bytes), now_ns - start_ns);
+        } else {
+            self.generator.finished_in_ramp(direction, u64::from(bytes));
         }
     }
 
     /// Calls fsync or fdatasync; returns the time after it.
     pub fn sync(&mut self, start_ns: u64) -> Result<u64, Failure> {
         let data_only = self.job.fsync == 0 && self.job.fdatasync > 0;
-        self.target.sync(data_only)?;
+        self.target.sync(self.generator.byte_of_file(), data_only)?;
         let now_ns = self.moment_after(start_ns);
         self.finished(Direction::Sync, 0, start_ns, now_ns);
         Ok(now_ns)
@@ -266,20 +269,19 @@ impl Worker<'_> {
 /// Prepares, waits for the start, does the job's I/O, and writes a record.
 pub fn run_clone(
     clone: &JobProcess,
-    path: &str,
-    start: u64,
+    places: &[Place],
     shared: SharedMemory,
 ) -> Result<(), Failure> {
     let job = clone.job;
-    let target =
-        Target::open(path, start, clone.region, job, buffer(clone)?, clone.real_replay.is_some())?;
+    let renews = clone.real_replay.is_some();
+    let target = Target::open(places, clone.regions, job, buffer(clone)?, renews)?;
     if job.pre_read {
         target.pre_read()?;
     }
     let mut worker = Worker {
         job,
         target,
-        generator: Generator::new(job, clone.index, &[clone.region], clone.seed),
+        generator: Generator::new(job, clone.index, clone.regions, clone.seed),
         record: JobRecord::new(&job.name, 1),
         timing: clone.timing,
         slots: None,
@@ -345,7 +347,7 @@ pub fn run_clone(
         now_ns
     };
     let end_ns = contexts::work(&mut worker, queue.as_mut(), nr_contexts, begin)?;
-    worker.record.runtime_ns = end_ns.saturating_sub(worker.generator.measure_ns());
+    worker.record.runtime_ns = worker.generator.close(end_ns, &mut worker.record);
     if let Some(slots) = &mut worker.slots {
         slots.advance(end_ns, &mut worker.record);
         if clone.closes_slots {

@@ -19,5 +19,5 @@ pub use io_log::{AskedIo, collect_ios};
 pub use job_process::{JobProcess, Timing, collect_record, run_clone};
 pub use real_replay::RealReplay;
 pub use slots::{CloneSlots, collect_slots, empty_slots};
-pub use target::Target;
+pub use target::{Place, Target};
 pub use words::keep_in;
