@@ -23,7 +23,7 @@ from pathlib import Path
 
 from blklab.quantities.units import format_bytes
 from blklab.spec.atlas import file_stem
-from blklab.spec.atlas.derivation import Measured, is_sata, parameters
+from blklab.spec.atlas.derivation import MeasuredFigures, is_sata, parameters
 from blklab.spec.atlas.solutions import COEFFICIENTS, QOS, SOLUTIONS
 
 FOLDER = Path(__file__).resolve().parents[1] / "devices" / "atlas"
@@ -98,7 +98,7 @@ def profile_text(
     known = [latencies[row["result"]] for row in rows if row["result"] in latencies]
     read_ns = round(statistics.median(known) * 1e9) if known else None
     capacity_bytes = max(int(row["bytes"]) for row in rows)
-    drive = Measured(model, capacity_bytes, coefficients, read_ns)
+    drive = MeasuredFigures(model, capacity_bytes, coefficients, read_ns)
     kind = "SATA" if is_sata(model) else "NVMe"
     results = "1 result" if len(rows) == 1 else f"{len(rows)} results"
     lines = [

@@ -36,7 +36,7 @@ from blklab.execution.iocost.sweep import (
 from blklab.report.pages.markdown import filled_parts
 from blklab.simulator.request import SimulationRequest
 from blklab.simulator.simulation import SimulationResult, simulate_many
-from blklab.spec.atlas import Drive, drives, require_drive
+from blklab.spec.atlas import AtlasDrive, drives, require_drive
 from blklab.spec.atlas.derivation import is_sata
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "appendix" / "atlas.md"
@@ -114,7 +114,7 @@ def measured(data: Path) -> dict[str, Curves]:
     }
 
 
-def predicted(drive: Drive) -> Curves:
+def predicted(drive: AtlasDrive) -> Curves:
     """The same of the drive's model: latencies from the dispatch of reads to their completion."""
     results = simulate_many([_request(drive, vrate) for vrate in VRATES])
     latencies = {vrate: _read_latencies(result) for vrate, result in zip(VRATES, results, strict=True)}
@@ -128,7 +128,7 @@ def predicted(drive: Drive) -> Curves:
     }
 
 
-def _request(drive: Drive, vrate: int) -> SimulationRequest:
+def _request(drive: AtlasDrive, vrate: int) -> SimulationRequest:
     qos = Qos(rpct=0, rlat=1000, wpct=0, wlat=1000)
     model = scaled(drive.coefficients, vrate / 100)
     # io.cost does not throttle the root group's own I/Os.
@@ -163,10 +163,10 @@ def _read_latencies(result: SimulationResult) -> np.ndarray:
     return (table["complete_ns"][wanted] - table["dispatch_ns"][wanted]).astype(float) / 1e9
 
 
-def rate_rows(chosen: Sequence[Drive]) -> list[str]:
+def rate_rows(chosen: Sequence[AtlasDrive]) -> list[str]:
     """Simulated rates over those measured."""
     names = ("rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops")
-    lines = [f"| Drive | Results | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
+    lines = [f"| AtlasDrive | Results | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
     for drive in chosen:
         found = factors(
             peak_rates(drive.model, queue_depth=32 if is_sata(drive.model) else 1023), drive.coefficients
@@ -176,9 +176,19 @@ def rate_rows(chosen: Sequence[Drive]) -> list[str]:
     return lines
 
 
-def vrate_rows(chosen: Iterable[Drive], real: Mapping[str, Curves], model: Mapping[str, Curves]) -> list[str]:
+def vrate_rows(
+    chosen: Iterable[AtlasDrive], real: Mapping[str, Curves], model: Mapping[str, Curves]
+) -> list[str]:
     """A row for each drive: latencies at a vrate of 40 and 100 %, errors over all vrates, and the knees."""
-    titles = ("Drive", "p50 at 40 %, ms", "at 100 %", "p99 at 40 %, ms", "at 100 %", "p50 off", "p99 off")
+    titles = (
+        "AtlasDrive",
+        "p50 at 40 %, ms",
+        "at 100 %",
+        "p99 at 40 %, ms",
+        "at 100 %",
+        "p50 off",
+        "p99 off",
+    )
     lines = [f"| {' | '.join(titles)} | Knee, % | Isolation, % |", "|---" * (len(titles) + 2) + "|"]
     errors: dict[str, list[float]] = defaultdict(list)
     for drive in chosen:

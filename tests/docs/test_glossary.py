@@ -13,6 +13,7 @@ GLOSSARY = ROOT / "docs/explanation/glossary.md"
 MOST_ENTRIES = 30
 PACKAGE = ROOT / "python/blklab"
 _OTHER_SENSE = {
+    "benchmark-runs": "docs/appendix/published-results.md",  # a folder of somebody else
     "tolerance": "python",  # of numerical methods, which is their own term
     "crossover": "docs/explanation/switchback.md",  # names the design in the literature
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blklab.execution.iocost.peak_rates import factors, peak_rates
-from blklab.spec.atlas import Drive, drives, file_stem
+from blklab.spec.atlas import AtlasDrive, drives, file_stem
 from blklab.spec.atlas.derivation import is_sata
 
 CONTRADICTORY = {
@@ -18,7 +18,7 @@ CONTRADICTORY = {
 
 
 @pytest.mark.parametrize("drive", drives(), ids=lambda drive: file_stem(drive.model))
-def test_a_drive_reaches_the_rates_that_were_measured(drive: Drive) -> None:
+def test_a_drive_reaches_the_rates_that_were_measured(drive: AtlasDrive) -> None:
     rates = peak_rates(drive.model, queue_depth=32 if is_sata(drive.model) else 1023)
     found = factors(rates, drive.coefficients)
     most = CONTRADICTORY.get(drive.model, 1.03)

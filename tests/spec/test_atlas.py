@@ -11,8 +11,8 @@ import pytest
 
 from blklab.errors import UnknownNameError
 from blklab.shipped import shipped_files
-from blklab.spec.atlas import FOLDER, Drive, drive_models, drives, file_stem, find_drive, require_drive
-from blklab.spec.atlas.derivation import Measured, parameters
+from blklab.spec.atlas import FOLDER, AtlasDrive, drive_models, drives, file_stem, find_drive, require_drive
+from blklab.spec.atlas.derivation import MeasuredFigures, parameters
 from blklab.spec.profiles import load_profile
 
 ROOT = Path(__file__).parents[2]
@@ -42,9 +42,9 @@ def test_an_unknown_drive_gets_the_closest_names() -> None:
 
 
 @pytest.mark.parametrize("drive", drives(), ids=lambda drive: file_stem(drive.model))
-def test_a_file_has_the_parameters_that_follow_from_its_figures(drive: Drive) -> None:
+def test_a_file_has_the_parameters_that_follow_from_its_figures(drive: AtlasDrive) -> None:
     wanted = parameters(
-        Measured(drive.model, drive.capacity_bytes, drive.coefficients, drive.facts.get("read_ns"))
+        MeasuredFigures(drive.model, drive.capacity_bytes, drive.coefficients, drive.facts.get("read_ns"))
     )
     text = drive.path.read_text("utf-8")
     lines = text.split("[calibration]", maxsplit=1)[0].splitlines()
@@ -62,7 +62,7 @@ def test_commands_of_a_drive_take_one_over_its_rates() -> None:
     drive = require_drive(PRO)
     found, rates = load_profile(PRO), drive.coefficients
     assert found.text is not None
-    values = parameters(Measured(drive.model, drive.capacity_bytes, rates, None))
+    values = parameters(MeasuredFigures(drive.model, drive.capacity_bytes, rates, None))
     for name, link, coefficient in (
         ("command", "link_read_rate", "rseqiops"),
         ("random_read_command", "link_read_rate", "rrandiops"),

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from blklab.records.behaviour import NOBODY, Behaviour, PartyBehaviour, Waits
+from blklab.records.behaviour import NOBODY, Behaviour, PartyBehaviour, PartyWaits
 
 _Floats = NDArray[np.float64]
 _Indices = NDArray[np.int64]
@@ -94,12 +94,12 @@ def _party(
     )
 
 
-def _waits(served: ServedRequests, rows: _Indices, held: list[tuple[_Floats, _Floats]]) -> Waits:
+def _waits(served: ServedRequests, rows: _Indices, held: list[tuple[_Floats, _Floats]]) -> PartyWaits:
     arrived, dispatched, completed = (
         times[rows] for times in (served.arrived_ns, served.dispatched_ns, served.completed_ns)
     )
     in_queue, in_device = float((dispatched - arrived).mean()), float((completed - dispatched).mean())
-    return Waits(
+    return PartyWaits(
         in_queue_ns=in_queue,
         in_device_ns=in_device,
         queue_held_ns=_holders(served.names, held, arrived, dispatched, in_queue),

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from blklab.records.behaviour import NOBODY, Behaviour, Waits
+from blklab.records.behaviour import NOBODY, Behaviour, PartyWaits
 
 CauseKind = Literal[
     "idling",
@@ -79,7 +79,7 @@ class _Side:
     """One scheduler, with the waits of the I/Os that the question is about."""
 
     behaviour: Behaviour
-    waits: Waits
+    waits: PartyWaits
     overtaken: float
     turn: float
     bytes: int
@@ -243,12 +243,12 @@ def _side(behaviour: Behaviour, focus: Sequence[str], *, of_slowest: bool) -> _S
     )
 
 
-def _mean_waits(waits: Sequence[Waits], counts: Sequence[int]) -> Waits:
+def _mean_waits(waits: Sequence[PartyWaits], counts: Sequence[int]) -> PartyWaits:
     def mean_of(held: Sequence[dict[str, float]]) -> dict[str, float]:
         names = dict.fromkeys(name for one in held for name in one)
         return {name: _weighted([one.get(name, 0.0) for one in held], counts) for name in names}
 
-    return Waits(
+    return PartyWaits(
         in_queue_ns=_weighted([one.in_queue_ns for one in waits], counts),
         in_device_ns=_weighted([one.in_device_ns for one in waits], counts),
         queue_held_ns=mean_of([one.queue_held_ns for one in waits]),

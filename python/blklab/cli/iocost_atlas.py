@@ -8,7 +8,7 @@ from blklab.cli.output import console_out, require_writable, write_text
 from blklab.errors import UsageError
 from blklab.execution.iocost.from_atlas import hwdb_of, lines_of
 from blklab.linux.disks.resolution import resolve
-from blklab.spec.atlas import Drive, drives, require_drive
+from blklab.spec.atlas import AtlasDrive, drives, require_drive
 
 ALL = "all"
 
@@ -76,7 +76,7 @@ def _write_all(request: AtlasRequest) -> None:
     write_text(request.hwdb_file, hwdb_of(drives(), ()))
 
 
-def _disk(drive: Drive, target: str | None) -> tuple[str | None, str | None]:
+def _disk(drive: AtlasDrive, target: str | None) -> tuple[str | None, str | None]:
     """The number of the disk beneath a path, and a remark if it is another drive."""
     if target is None:
         return None, None

@@ -26,7 +26,7 @@ from blklab.linux.queue.scheduler_modules import find_scheduler_modules
 from blklab.linux.queue.schedulers import mark_module, offered_schedulers
 from blklab.quantities.units import format_bytes
 from blklab.report.terminal import styled
-from blklab.spec.atlas import Drive, drives
+from blklab.spec.atlas import AtlasDrive, drives
 from blklab.spec.profiles import calibrated_profiles, device_kinds, shipped_profiles
 
 SCHEMA = "blklab.targets/1"
@@ -99,7 +99,7 @@ def _show_atlas(json_file: str | None) -> None:
     )
 
 
-def _atlas_entry(drive: Drive) -> dict[str, Any]:
+def _atlas_entry(drive: AtlasDrive) -> dict[str, Any]:
     return {
         "target": drive.target,
         "model": drive.model,

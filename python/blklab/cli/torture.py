@@ -32,7 +32,7 @@ _KINDS = {
 }
 
 
-class _Display(ProgressLine):
+class _TortureDisplay(ProgressLine):
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
         self._begun_ns = time.monotonic_ns()
@@ -134,7 +134,7 @@ def command(
             )
     first, number = (1, seeds) if seed is None else (seed, 1)
     request = TortureRequest(name, schedulers, first, number, duration_ns, keep_going)
-    with _Display(quiet=quiet) as progress:
+    with _TortureDisplay(quiet=quiet) as progress:
         document = torture(request, progress, workers)
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=1) + "\n")

@@ -10,10 +10,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 NOBODY = ""
-"""The holder while no request is in the device, in `Waits`."""
+"""The holder while no request is in the device, in `PartyWaits`."""
 
 
-class Waits(BaseModel):
+class PartyWaits(BaseModel):
     """Where the requests of one party waited; means over its requests, in nanoseconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,9 +48,9 @@ class PartyBehaviour(BaseModel):
     """Dispatches in a row."""
     overtaken: float
     """Requests of other parties that went to the device while one of these waited in the queue."""
-    waits: Waits
+    waits: PartyWaits
     """Of all its requests."""
-    slowest: Waits
+    slowest: PartyWaits
     """Of the slowest hundredth."""
 
 

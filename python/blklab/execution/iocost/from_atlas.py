@@ -9,7 +9,7 @@ from blklab.errors import UsageError
 from blklab.execution.iocost.drive import model_forms
 from blklab.execution.iocost.sweep import model_words
 from blklab.execution.iocost.written import UNKNOWN_DEVICE, hwdb_entry
-from blklab.spec.atlas import Drive
+from blklab.spec.atlas import AtlasDrive
 from blklab.spec.atlas.solutions import QOS, DriveSolution
 
 
@@ -22,7 +22,7 @@ class AtlasLines:
     qos: str
 
 
-def lines_of(drive: Drive, solution: str | None, device_number: str | None) -> AtlasLines:
+def lines_of(drive: AtlasDrive, solution: str | None, device_number: str | None) -> AtlasLines:
     """The lines of a drive's solution.
 
     Args:
@@ -49,7 +49,7 @@ def lines_of(drive: Drive, solution: str | None, device_number: str | None) -> A
     )
 
 
-def hwdb_of(known: Sequence[Drive], names: Sequence[str]) -> str:
+def hwdb_of(known: Sequence[AtlasDrive], names: Sequence[str]) -> str:
     """A file for udev's hardware database with an entry for each drive.
 
     Args:
@@ -69,7 +69,7 @@ def hwdb_of(known: Sequence[Drive], names: Sequence[str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _model(drive: Drive, solution: DriveSolution) -> str:
+def _model(drive: AtlasDrive, solution: DriveSolution) -> str:
     return model_words(solution.model(drive.coefficients))
 
 

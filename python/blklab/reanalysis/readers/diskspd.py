@@ -47,7 +47,7 @@ def recognises(source: Source) -> bool:
 
 
 @dataclass
-class _Run:
+class _DiskspdRun:
     """The run whose lines are being read."""
 
     line: int
@@ -71,17 +71,17 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     del options
     reading = Reading(chronological=True, roles={"path": "level", "direction": "condition"})
     reading.roles.update({name: "setting" for name, _ in _SETTINGS})
-    run = _Run(1)
+    run = _DiskspdRun(1)
     for number, line in enumerate(source.lines, start=1):
         stripped = line.strip()
         if _COMMAND.match(stripped):
             _close(reading, source, run)
-            run = _Run(number)
+            run = _DiskspdRun(number)
         elif _RESULTS.match(stripped):
             if run.begun:
                 # A further timespan of the same command.
                 _close(reading, source, run)
-                run = _Run(number, run.factors, run.paths)
+                run = _DiskspdRun(number, run.factors, run.paths)
             run.begun, run.line = True, number
         elif path := _PATH.match(stripped):
             run.paths.append(path["path"])
@@ -95,7 +95,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     return reading
 
 
-def _result(reading: Reading, source: Source, number: int, line: str, run: _Run) -> None:
+def _result(reading: Reading, source: Source, number: int, line: str, run: _DiskspdRun) -> None:
     """Reads a line of a run's tables."""
     if section := _SECTION.match(line):
         run.direction, run.columns = section["direction"].lower(), []
@@ -117,7 +117,7 @@ def _result(reading: Reading, source: Source, number: int, line: str, run: _Run)
                 _figure(reading, source, number, cell, metric, "ms", _MILLISECONDS, direction, run)
 
 
-def _totals(reading: Reading, source: Source, number: int, cells: list[str], run: _Run) -> None:
+def _totals(reading: Reading, source: Source, number: int, cells: list[str], run: _DiskspdRun) -> None:
     # The last column names files, which a total has not.
     columns = run.columns[:-1] if run.columns[-1:] == ["file"] else run.columns
     if not columns or len(cells) != len(columns):
@@ -140,7 +140,7 @@ def _figure(
     unit: str,
     form: re.Pattern[str],
     direction: str,
-    run: _Run,
+    run: _DiskspdRun,
 ) -> None:
     if not form.fullmatch(text):
         reading.problem(source.at(number), f"{metric} of {direction} I/O is truncated or damaged")
@@ -154,6 +154,6 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.split("|")]
 
 
-def _close(reading: Reading, source: Source, run: _Run) -> None:
+def _close(reading: Reading, source: Source, run: _DiskspdRun) -> None:
     if run.begun and run.totals != {"total", "read", "write"}:
         reading.problem(source.at(run.line), "this run does not end: a table of its totals is missing")

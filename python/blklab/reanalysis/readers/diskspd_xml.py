@@ -38,7 +38,7 @@ def recognises(source: Source) -> bool:
     return "<Results>" in head and ("<Tool>" in head or "<TimeSpan>" in head or "<System>" in head)
 
 
-class _Handler:
+class _DiskspdHandler:
     """Parses the elements, and adds the values of each timespan at its end."""
 
     def __init__(self, parser: expat.XMLParserType, source: Source, reading: Reading) -> None:
@@ -63,7 +63,7 @@ class _Handler:
 
     def doctype(self, *_: object) -> None:
         # Entities can expand a small file enormously; DISKSPD writes none.
-        raise _DoctypeError
+        raise _DiskspdDoctypeError
 
     def end(self, name: str) -> None:
         self.path.pop()
@@ -125,7 +125,7 @@ class _Handler:
 _SUMMED = ("ReadBytes", "WriteBytes", "ReadCount", "WriteCount")
 
 
-class _DoctypeError(Exception):
+class _DiskspdDoctypeError(Exception):
     pass
 
 
@@ -135,7 +135,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     reading = Reading(chronological=True, roles={"path": "level", "direction": "condition"})
     reading.roles.update(dict.fromkeys(_SETTINGS.values(), "setting"))
     parser = expat.ParserCreate("utf-8")
-    handler = _Handler(parser, source, reading)
+    handler = _DiskspdHandler(parser, source, reading)
     parser.StartElementHandler = handler.start
     parser.EndElementHandler = handler.end
     parser.CharacterDataHandler = handler.data
@@ -147,7 +147,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         reading.problem(
             source.at(error.lineno), f"the XML ends or breaks here ({expat.ErrorString(error.code)})"
         )
-    except _DoctypeError:
+    except _DiskspdDoctypeError:
         reading.problem(
             source.at(parser.CurrentLineNumber), "the file declares a document type; DISKSPD writes none"
         )

@@ -29,7 +29,7 @@ _BESIDE_WORDS = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True)
-class Drive:
+class AtlasDrive:
     """A drive of the atlas."""
 
     model: str
@@ -76,13 +76,13 @@ def drive_file(model: str) -> Path | None:
     return shipped_files(FOLDER, ".toml").get(file_stem(model))
 
 
-def find_drive(model: str) -> Drive | None:
+def find_drive(model: str) -> AtlasDrive | None:
     """The drive of a model, whatever its capitals; None if the atlas has none."""
     path = drive_file(model)
     return None if path is None else _read(path)
 
 
-def require_drive(model: str) -> Drive:
+def require_drive(model: str) -> AtlasDrive:
     """The drive of a model.
 
     Raises:
@@ -97,7 +97,7 @@ def require_drive(model: str) -> Drive:
     return drive
 
 
-def drives() -> list[Drive]:
+def drives() -> list[AtlasDrive]:
     """All drives of the atlas, by name."""
     found = [_read(path) for path in shipped_files(FOLDER, ".toml").values()]
     return sorted(found, key=lambda drive: drive.model.lower())
@@ -109,9 +109,9 @@ def drive_models() -> list[str]:
 
 
 @functools.cache
-def _read(path: Path) -> Drive:
+def _read(path: Path) -> AtlasDrive:
     table = tomllib.loads(path.read_text("utf-8"))
-    return Drive(
+    return AtlasDrive(
         model=table["name"],
         path=path,
         summary=table["summary"],

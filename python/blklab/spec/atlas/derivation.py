@@ -55,7 +55,7 @@ _SATA_MODELS = ("Samsung SSD 860", "Samsung SSD 870")
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredFigures:
     """The figures of a drive."""
 
     model: str
@@ -70,7 +70,7 @@ def is_sata(model: str) -> bool:
     return model in _SATA_MODELS
 
 
-def parameters(measured: Measured) -> dict[str, int | str]:
+def parameters(measured: MeasuredFigures) -> dict[str, int | str]:
     """The parameters of kind ``flash`` that follow from a drive's figures, and those assumed."""
     read = _read_side(measured.coefficients)
     write = _write_side(measured)
@@ -120,7 +120,7 @@ def _read_side(coefficients: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _write_side(measured: Measured) -> dict[str, int]:
+def _write_side(measured: MeasuredFigures) -> dict[str, int]:
     """The dies' speed, a faster link, and the times of writes on it."""
     coefficients = measured.coefficients
     sequential, random = coefficients["wseqiops"], coefficients["wrandiops"]
