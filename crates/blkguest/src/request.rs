@@ -116,12 +116,13 @@ pub enum Asked {
 
 impl Asked {
     pub fn read(path: &str) -> Result<Self, Failure> {
-        let text =
-            fs::read_to_string(path).map_err(|e| Failure::kernel("reading the request", e))?;
         #[derive(Deserialize)]
         struct Tortured {
             torture: Torture,
         }
+
+        let text =
+            fs::read_to_string(path).map_err(|e| Failure::kernel("reading the request", e))?;
         match serde_json::from_str(&text) {
             Ok(Tortured { torture }) => Ok(Self::Torture(torture)),
             Err(error) if text.starts_with("{\"torture\"") => {

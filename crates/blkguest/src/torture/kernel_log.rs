@@ -37,7 +37,7 @@ fn first_complaint(log: &str) -> Option<String> {
     let begins = |line: &&str| MARKS.iter().any(|mark| line.contains(mark));
     let mut from = 0;
     loop {
-        let first = from + lines[from..].iter().position(|line| begins(line))?;
+        let first = from + lines[from..].iter().position(&begins)?;
         let end =
             lines[first + 1..].iter().position(begins).map_or(lines.len(), |at| first + 1 + at);
         let told = &lines[first..end];
