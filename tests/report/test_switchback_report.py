@@ -199,11 +199,12 @@ def test_what_staying_costs_comes_first() -> None:
     text = _printed(document)
     assert text.lstrip().startswith(f"{answer.sentence}\n")
     places = [
-        text.index(words) for words in ("No reason", "Known so far", "beat bfq", "At most", "more of load")
+        text.index(words)
+        for words in ("No reason", "Known so far", "beat bfq", "At most", "over 10 times", "of load")
     ]
     assert places == sorted(places)
     page = _words(_page("mixed"))
-    places = [page.index(words) for words in ("No reason", "Known so far", "beat bfq", "more of load")]
+    places = [page.index(words) for words in ("No reason", "Known so far", "beat bfq", "over 10 times")]
     assert places == sorted(places)
     assert loss_rows(document)[0].scheduler == "mq-deadline"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -213,7 +214,7 @@ def _written(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _display(progress: bool | None) -> ProgressDisplay | None:
     """The command line's display of progress, if it is wanted."""
     if progress is None:
-        progress = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        progress = os.isatty(2) or "ipykernel" in sys.modules
     if not switch_of("progress", progress):
         return None
     from blklab.cli.progress import ProgressDisplay  # noqa: PLC0415 - imports the command line
