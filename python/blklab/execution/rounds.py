@@ -290,9 +290,11 @@ class Rounds:
         return True
 
     def _fits(self, missing: Sequence[Cell]) -> bool:
-        return (
-            self._clock.block_fits(len(missing)) and self._clock.blocks_left(self._number, len(missing)) != 0
-        )
+        if not self._clock.block_fits(len(missing)):
+            return False
+        # A fixed number of blocks ends with the plan, whose lists are no blocks in the order by-scheduler.
+        fixed = not self._spec.stops_when_settled
+        return fixed or self._clock.blocks_left(self._number, len(missing)) != 0
 
     def _make_runs(self, cells: Sequence[Cell], standings: Standings | None) -> list[RunSample]:
         """Runs cells in their order, in parallel if the session allows it, and stores each as it ends."""
