@@ -41,6 +41,7 @@ _NEEDS = {
     "calibrate processor": "measures for minutes as root",
     "kernel build": "compiles a kernel",
     "kernel judge": "needs guest kernels",
+    "kernel torture": "needs guest kernels; tests/execution/test_torture.py runs one",
     "kernel module": "needs the running kernel's headers; tests/modules builds one",
     "kernel bisect": "needs a kernel's repository",
     "kernel show": "needs a guest kernel",

@@ -64,7 +64,7 @@ def test_a_missing_kernel_names_the_command_that_builds_it(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     said = _fails(capsys, 2, "compare", "uml:fixed")
     assert "there is no kernel stock" in said
-    assert "blklab kernel build stock" in said
+    assert "`blklab kernel build` builds it" in said
 
 
 @pytest.mark.usefixtures("real_guest")

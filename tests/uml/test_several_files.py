@@ -53,5 +53,6 @@ def test_fio_in_a_guest_has_the_same_files_on_its_file_system_only() -> None:
         program_files(["fio", "mkfs.ext4"])
     except MissingToolError as error:
         pytest.skip(error.message)
-    own = _ios(WRITES, filesystem=True)
-    assert _ios(WRITES, filesystem=True, generator="fio") == own
+    (writes, (job, kind, syncs)) = _ios(WRITES, filesystem=True)
+    # fio does not count the syncs of end_fsync, one for each file.
+    assert _ios(WRITES, filesystem=True, generator="fio") == [writes, (job, kind, syncs - 3)]

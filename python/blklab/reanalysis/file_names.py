@@ -44,7 +44,8 @@ _RUN_WORDS = frozenset(
     {"rep", "reps", "repeat", "repetition", "run", "runs", "iter", "iteration", "trial", "try", "round"}
 )
 _NAMELESS = "part"
-_WORD = re.compile(r"[A-Za-z]+|\d+(?:\.\d+)?[A-Za-z%]*|[^A-Za-z\d]+")
+_WORD = re.compile(r"[A-Za-z]+|\d+(?:\.\d+)?[A-Za-z%]*|[^A-Za-z\d]+", re.ASCII)
+_WORD_BEGINS = re.compile(r"[A-Za-z\d]", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def proposed_pattern(paths: Sequence[str]) -> NamesPattern | None:
     forms: dict[tuple[str, ...], list[list[str]]] = {}
     for path in _without_common_folders(paths):
         tokens = _tokens(path)
-        form = tuple("" if token[0].isalnum() else token for token in tokens)
+        form = tuple("" if _WORD_BEGINS.match(token) else token for token in tokens)
         forms.setdefault(form, []).append(tokens)
     rows = max(forms.values(), key=len, default=[])
     columns = list(zip(*rows, strict=True))
