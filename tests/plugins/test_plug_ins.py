@@ -211,7 +211,7 @@ def test_a_broken_package_is_a_note_that_names_it(place: Path, tmp_path: Path) -
     listed = run(place, tmp_path, "-m", "blklab", "study", "list")
     assert listed.returncode == 0
     assert "ionice" in listed.stdout
-    (note,) = (line for line in listed.stderr.splitlines() if "study" in line)
+    (note,) = listed.stderr.strip().splitlines()
     assert note == "note: the study 'nicerx' of out_of_order 1.0 is left out: RuntimeError: out of order"
     program = (
         "import warnings; from blklab.registry import *; warnings.simplefilter('always')\n"

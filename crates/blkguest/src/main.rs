@@ -6,6 +6,7 @@
 //!
 //! On this machine itself, `blkguest replay REQUEST ANSWER` replays a recording.
 
+mod aio_abi;
 mod answer;
 mod array;
 mod cgroups;

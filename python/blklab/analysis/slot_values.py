@@ -30,7 +30,7 @@ Enter = Callable[[str, str, int, float], None]
 class SlotValues:
     """The values of one workload's slots, entered as they come."""
 
-    def __init__(self, enter: Enter, metrics: Iterable[Metric] = tuple(METRICS.values())) -> None:
+    def __init__(self, enter: Enter, metrics: Iterable[Metric] | None = None) -> None:
         """Begins without slots.
 
         Args:
@@ -38,7 +38,12 @@ class SlotValues:
             metrics: Those whose values are asked for.
         """
         self._enter = enter
-        self._metrics = [metric for metric in metrics if not metric.of_loads_that_end]
+        self._metrics = [
+            metric
+            # Listed here and not with the module: listing loads the metrics of other packages.
+            for metric in (METRICS.values() if metrics is None else metrics)
+            if not metric.of_loads_that_end
+        ]
         self._slots: dict[str, dict[int, Sequence[JobSample]]] = {}
         """By scheduler and round."""
         self._first: int | None = None

@@ -13,14 +13,10 @@ use blksim::workload::own_priority::OwnPriority;
 use super::contexts::Pause;
 use super::job_process::Worker;
 use super::synchronous;
+use crate::aio_abi::{ControlBlock, DURABLE, FDSYNC, IoEvent, PREAD, PWRITE};
 use crate::clock;
 use crate::failure::{Failure, checked};
 
-const CMD_PREAD: u16 = 0;
-const CMD_PWRITE: u16 = 1;
-const CMD_FDSYNC: u16 = 3;
-/// `RWF_DSYNC` (`include/uapi/linux/fs.h`).
-const DURABLE: u32 = 2;
 /// A call for more I/Os than this submits them in one plug (`AIO_PLUG_THRESHOLD` in fs/aio.c).
 const PLUG_THRESHOLD: usize = 2;
 /// A task that waits for another's signal with I/O in flight looks for it so often.
@@ -28,34 +24,6 @@ const SIGNAL_LOOK_NS: u64 = 20_000;
 /// `IOCB_FLAG_IOPRIO`, and the shift of the class (`include/uapi/linux/ioprio.h`).
 const FLAG_IOPRIO: u32 = 1 << 1;
 const CLASS_SHIFT: u32 = 13;
-
-/// `struct iocb` (`include/uapi/linux/aio_abi.h`, little endian).
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct ControlBlock {
-    data: u64,
-    key: u32,
-    rw_flags: u32,
-    opcode: u16,
-    priority: i16,
-    descriptor: u32,
-    buffer: u64,
-    bytes: u64,
-    offset: i64,
-    reserved: u64,
-    flags: u32,
-    event_descriptor: u32,
-}
-
-/// `struct io_event`.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct IoEvent {
-    data: u64,
-    control_block: u64,
-    result: i64,
-    second_result: i64,
-}
 
 /// An I/O in flight.
 #[derive(Debug, Clone, Copy)]
@@ -195,9 +163,9 @@ impl Queue {
             data: slot as u64,
             rw_flags: if manner.durable { DURABLE } else { 0 },
             opcode: match direction {
-                Direction::Read => CMD_PREAD,
-                Direction::Sync => CMD_FDSYNC,
-                _ => CMD_PWRITE,
+                Direction::Read => PREAD,
+                Direction::Sync => FDSYNC,
+                _ => PWRITE,
             },
             priority,
             descriptor: descriptor as u32,

@@ -1,43 +1,10 @@
-//! The kernel's native asynchronous I/O, as far as a worker needs it (`include/uapi/linux/aio_abi.h`).
+//! The kernel's native asynchronous I/O, as far as a worker needs it.
 
 use std::ptr;
 
+use crate::aio_abi::{ControlBlock, DURABLE, IoEvent};
 use crate::clock;
 use crate::failure::{Failure, checked};
-
-pub const READ: u16 = 0;
-pub const WRITE: u16 = 1;
-pub const SYNC: u16 = 3;
-/// `RWF_DSYNC`: the write is durable before it is reported.
-const DURABLE: u32 = 2;
-
-/// `struct iocb`, little endian.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct ControlBlock {
-    data: u64,
-    key: u32,
-    rw_flags: u32,
-    opcode: u16,
-    priority: i16,
-    descriptor: u32,
-    buffer: u64,
-    bytes: u64,
-    offset: i64,
-    reserved: u64,
-    flags: u32,
-    event_descriptor: u32,
-}
-
-/// `struct io_event`.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct Event {
-    data: u64,
-    control_block: u64,
-    result: i64,
-    second_result: i64,
-}
 
 /// An I/O to submit.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +72,7 @@ impl AsyncIo {
     /// Waits for a completion, at most for a time; gives the slots of all that are there, with their results
     /// (bytes, or a negative error number).
     pub fn reap(&mut self, wait_ns: u64) -> Result<Vec<(usize, i64)>, Failure> {
-        let mut events = vec![Event::default(); self.blocks.len()];
+        let mut events = vec![IoEvent::default(); self.blocks.len()];
         let timeout = clock::timespec(wait_ns);
         // SAFETY: the memory holds as many events as the call may write.
         let result = unsafe {

@@ -10,9 +10,10 @@ use std::slice;
 
 use blksim::core::rng::{Stream, mix};
 
-use super::async_io::{AsyncIo, Order, READ, SYNC, WRITE};
+use super::async_io::{AsyncIo, Order};
 use super::plan::{BLOCK_BYTES, BLOCKS, Plan};
 use super::{Torture, contents, leave_count};
+use crate::aio_abi::{FDSYNC, PREAD, PWRITE};
 use crate::clock;
 use crate::disk::Disk;
 use crate::failure::{Failure, checked};
@@ -169,7 +170,7 @@ impl<'a> Worker<'a> {
             let start = slot * (MOST_BLOCKS * BLOCK_BYTES) as usize;
             let bytes = (io.blocks * BLOCK_BYTES) as usize;
             let memory = &mut self.memory[start..start + bytes];
-            if io.opcode == WRITE {
+            if io.opcode == PWRITE {
                 for (block, memory) in
                     (io.first..).zip(memory.chunks_exact_mut(BLOCK_BYTES as usize))
                 {
@@ -188,12 +189,12 @@ impl<'a> Worker<'a> {
                 opcode: io.opcode,
                 durable,
                 // A sync takes none of these.
-                memory: if io.opcode == SYNC {
+                memory: if io.opcode == FDSYNC {
                     (0, 0)
                 } else {
                     (memory.as_ptr() as u64, bytes as u64)
                 },
-                offset: if io.opcode == SYNC {
+                offset: if io.opcode == FDSYNC {
                     0
                 } else {
                     self.place.block(io.first) * BLOCK_BYTES
@@ -216,7 +217,7 @@ impl<'a> Worker<'a> {
             (_, true) => KIND_OF_WRITE,
         };
         if kind < KIND_OF_READ {
-            let sync = InFlight { opcode: SYNC, first: 0, blocks: 0, version: 0, start_ns };
+            let sync = InFlight { opcode: FDSYNC, first: 0, blocks: 0, version: 0, start_ns };
             return Some((sync, false));
         }
         let blocks = if self.draw.percent(50) { 1 } else { 1 + self.draw.below(MOST_BLOCKS) };
@@ -228,10 +229,10 @@ impl<'a> Worker<'a> {
         }
         self.next = (first + blocks) % BLOCKS;
         if kind < KIND_OF_WRITE {
-            return Some((InFlight { opcode: READ, first, blocks, version: 0, start_ns }, false));
+            return Some((InFlight { opcode: PREAD, first, blocks, version: 0, start_ns }, false));
         }
         self.versions += 1;
-        let write = InFlight { opcode: WRITE, first, blocks, version: self.versions, start_ns };
+        let write = InFlight { opcode: PWRITE, first, blocks, version: self.versions, start_ns };
         Some((write, durable))
     }
 
@@ -249,7 +250,7 @@ impl<'a> Worker<'a> {
             return self.failed(io, result);
         }
         match io.opcode {
-            READ => {
+            PREAD => {
                 self.counts.reads += 1;
                 let start = slot * (MOST_BLOCKS * BLOCK_BYTES) as usize;
                 for block in 0..io.blocks {
@@ -257,7 +258,7 @@ impl<'a> Worker<'a> {
                     self.check(io.first + block, begin)?;
                 }
             }
-            WRITE => {
+            PWRITE => {
                 self.counts.writes += 1;
                 for block in io.first..io.first + io.blocks {
                     self.holds[block as usize] = Holds { version: io.version, ..Holds::default() };
@@ -275,7 +276,7 @@ impl<'a> Worker<'a> {
             return Err(Failure::mistake("error", message));
         }
         self.counts.failed += 1;
-        if io.opcode == WRITE {
+        if io.opcode == PWRITE {
             for block in io.first..io.first + io.blocks {
                 let holds = &mut self.holds[block as usize];
                 // Two failed writes of a block: it is written anew before it is read again.
@@ -395,7 +396,7 @@ impl<'a> Worker<'a> {
             let orders: Vec<Order> = (0..4_u64)
                 .map(|number| Order {
                     slot: number as usize,
-                    opcode: READ,
+                    opcode: PREAD,
                     durable: false,
                     memory: (memory.as_ptr() as u64 + number * BLOCK_BYTES, BLOCK_BYTES),
                     offset: self.place.block(first + 2 * number) * BLOCK_BYTES,
@@ -439,8 +440,8 @@ impl Place<'_> {
 
 fn name_of(opcode: u16) -> &'static str {
     match opcode {
-        READ => "a read",
-        WRITE => "a write",
+        PREAD => "a read",
+        PWRITE => "a write",
         _ => "a sync",
     }
 }

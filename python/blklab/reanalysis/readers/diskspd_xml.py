@@ -11,6 +11,7 @@ from xml.parsers import expat
 from blklab.analysis.metrics import Better
 from blklab.reanalysis.readers.numbers import NumberError, parse_number
 from blklab.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
+from blklab.reanalysis.readers.xml_events import parse_elements
 
 NAME = "diskspd-xml"
 SUMMARY = "DISKSPD's XML results (-Rxml)"
@@ -60,10 +61,6 @@ class _DiskspdHandler:
 
     def data(self, data: str) -> None:
         self.text.append(data)
-
-    def doctype(self, *_: object) -> None:
-        # Entities can expand a small file enormously; DISKSPD writes none.
-        raise _DiskspdDoctypeError
 
     def end(self, name: str) -> None:
         self.path.pop()
@@ -125,30 +122,11 @@ class _DiskspdHandler:
 _SUMMED = ("ReadBytes", "WriteBytes", "ReadCount", "WriteCount")
 
 
-class _DiskspdDoctypeError(Exception):
-    pass
-
-
 def read(source: Source, options: ReaderOptions) -> Reading:
     """Reads every timespan; damage becomes a problem, and the timespans before it are kept."""
     del options
     reading = Reading(chronological=True, roles={"path": "level", "direction": "condition"})
     reading.roles.update(dict.fromkeys(_SETTINGS.values(), "setting"))
     parser = expat.ParserCreate("utf-8")
-    handler = _DiskspdHandler(parser, source, reading)
-    parser.StartElementHandler = handler.start
-    parser.EndElementHandler = handler.end
-    parser.CharacterDataHandler = handler.data
-    parser.StartDoctypeDeclHandler = handler.doctype
-    parser.buffer_text = True
-    try:
-        parser.Parse(source.text.encode("utf-8", "replace"), True)  # noqa: FBT003 - expat's own flag
-    except expat.ExpatError as error:
-        reading.problem(
-            source.at(error.lineno), f"the XML ends or breaks here ({expat.ErrorString(error.code)})"
-        )
-    except _DiskspdDoctypeError:
-        reading.problem(
-            source.at(parser.CurrentLineNumber), "the file declares a document type; DISKSPD writes none"
-        )
+    parse_elements(parser, _DiskspdHandler(parser, source, reading), source, reading, "DISKSPD")
     return reading

@@ -11,6 +11,7 @@ from xml.parsers import expat
 from blklab.analysis.metrics import Better
 from blklab.reanalysis.readers.numbers import NumberError, parse_number
 from blklab.reanalysis.readers.protocol import ReaderOptions, Reading, Source
+from blklab.reanalysis.readers.xml_events import parse_elements
 
 NAME = "phoronix"
 SUMMARY = "result files of the Phoronix Test Suite (XML): each run of each test"
@@ -71,10 +72,6 @@ class _Handler:
         elif name == "Entry":
             self._take()
 
-    def doctype(self, *_: object) -> None:
-        # Entities can expand a small file enormously; the suite writes none.
-        raise _DoctypeError
-
     def _take(self) -> None:
         location = self.source.at(self.entry_line)
         test = self.result.get("Title") or self.result.get("Identifier") or "test"
@@ -108,10 +105,6 @@ class _Handler:
             )
 
 
-class _DoctypeError(Exception):
-    pass
-
-
 def read(source: Source, options: ReaderOptions) -> Reading:
     """Reads every entry; damage becomes a problem, and the entries before it are kept."""
     del options
@@ -119,20 +112,5 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         chronological=False, roles={"system": "level", "test": "condition", "description": "condition"}
     )
     parser = expat.ParserCreate("utf-8")
-    handler = _Handler(parser, source, reading)
-    parser.StartElementHandler = handler.start
-    parser.EndElementHandler = handler.end
-    parser.CharacterDataHandler = handler.data
-    parser.StartDoctypeDeclHandler = handler.doctype
-    parser.buffer_text = True
-    try:
-        parser.Parse(source.text.encode("utf-8", "replace"), True)  # noqa: FBT003 - expat's own flag
-    except expat.ExpatError as error:
-        reading.problem(
-            source.at(error.lineno), f"the XML ends or breaks here ({expat.ErrorString(error.code)})"
-        )
-    except _DoctypeError:
-        reading.problem(
-            source.at(parser.CurrentLineNumber), "the file declares a document type; the suite writes none"
-        )
+    parse_elements(parser, _Handler(parser, source, reading), source, reading, "the suite")
     return reading
