@@ -68,7 +68,7 @@ demo: $(STAMPS)/core ## A verdict on this machine's disk (as root) or on a simul
 test: $(STAMPS)/system-test $(STAMPS)/playground lint types contract rust-test kernel python-test ## Every check that ends within minutes
 
 # Of the docs' commands only the reading of each, which needs no run.
-QUICK_TESTS := tests/analysis tests/spec tests/records tests/reanalysis tests/docs tests/cli/test_command_line.py
+QUICK_TESTS := tests/analysis tests/spec tests/records tests/labs/reanalysis tests/docs tests/cli/test_command_line.py
 
 .PHONY: quick
 quick: $(STAMPS)/core ## Lints, types, contract and unit tests: no root, no kernels, within three minutes
@@ -139,8 +139,8 @@ golden: build ## Refresh golden files and generated documents; look at the diff 
 	$(PYTHON) -m blklab.report.pages.reference docs/reference/simulator.md
 	$(PYTHON) -m blklab.report.pages.reference docs/reference/job-options.md
 	$(PYTHON) -m blklab.report.gallery docs/explanation/schedulers.md
-	$(PYTHON) -m blklab.studies.published.page docs/appendix/studies.md
-	$(PYTHON) -m blklab.studies.replication.pages docs/appendix/studies
+	$(PYTHON) -m blklab.labs.studies.published.page docs/appendix/studies.md
+	$(PYTHON) -m blklab.labs.studies.replication.pages docs/appendix/studies
 	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/docs/test_tables.py tests/cli/test_analyse.py
 	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test suite determinism::
 

@@ -24,18 +24,18 @@ from statistics import median
 from hidden_disks import ALL, KINDS, Truth, drawn_disks, kind_to_find
 from scheduler_order import Order, order_of
 
-from blklab.execution.calibration.disk.calibrate import calibrated
-from blklab.execution.calibration.disk.document import UNDECIDED, DiskCalibration
-from blklab.execution.calibration.disk.flash.spare import (
+from blklab.analysis.statistics.percentile import percentile
+from blklab.labs.calibration.disk.calibrate import calibrated
+from blklab.labs.calibration.disk.document import UNDECIDED, DiskCalibration
+from blklab.labs.calibration.disk.flash.spare import (
     OVERWRITE_RATE,
     USABLE_SPARE,
     steady_overwrite_rate,
 )
-from blklab.execution.calibration.disk.ground import opened_ground
-from blklab.execution.calibration.disk.loads import Load
-from blklab.execution.calibration.disk.profile_file import profile_text
-from blklab.execution.calibration.disk.saved import SavedDesign, saved_measurements
-from blklab.execution.fidelity.measured import percentile
+from blklab.labs.calibration.disk.ground import opened_ground
+from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.profile_file import profile_text
+from blklab.labs.calibration.disk.saved import SavedDesign, saved_measurements
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
 

@@ -14,10 +14,10 @@ import sys
 
 from hidden_disks import drawn_disk
 
-from blklab.execution.calibration.disk.flash.loads import READ_US, sized
-from blklab.execution.calibration.disk.flash.structure import stripe_bytes, structure_of
-from blklab.execution.calibration.disk.ground import DiskMeasurement, opened_ground
-from blklab.execution.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.flash.loads import READ_US, sized
+from blklab.labs.calibration.disk.flash.structure import stripe_bytes, structure_of
+from blklab.labs.calibration.disk.ground import DiskMeasurement, opened_ground
+from blklab.labs.calibration.disk.loads import Load
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
 

@@ -6,9 +6,9 @@ import math
 import random
 from collections.abc import Callable, Mapping
 
-from blklab.execution.calibration.disk.flash.spare import USABLE_SPARE, usable_spare_permille
-from blklab.execution.calibration.disk.hdd.figure_list import SEEK_PARTS
-from blklab.execution.calibration.disk.hdd.figures import SeekCurve
+from blklab.labs.calibration.disk.flash.spare import USABLE_SPARE, usable_spare_permille
+from blklab.labs.calibration.disk.hdd.figure_list import SEEK_PARTS
+from blklab.labs.calibration.disk.hdd.figures import SeekCurve
 
 Truth = dict[str, str | int]
 """The parameters of a disk, and what follows from them."""

@@ -19,12 +19,12 @@ from collections.abc import Sequence
 import numpy as np
 from disk_calibration import drawn_disk
 
-from blklab.execution.calibration.disk.ground import opened_ground
-from blklab.execution.iocost.determine import QUEUE
-from blklab.execution.iocost.loads import coefficient_loads
-from blklab.execution.iocost.stages import IocostStages, Measured, measured
-from blklab.execution.iocost.sweep import SEEDS, SWEPT_VRATES, SweptDisk, swept
-from blklab.execution.iocost.vrate_range import Vrate, VrateRange, vrate_range
+from blklab.labs.calibration.disk.ground import opened_ground
+from blklab.labs.iocost.determine import QUEUE
+from blklab.labs.iocost.loads import coefficient_loads
+from blklab.labs.iocost.stages import IocostStages, Measured, measured
+from blklab.labs.iocost.sweep import SEEDS, SWEPT_VRATES, SweptDisk, swept
+from blklab.labs.iocost.vrate_range import Vrate, VrateRange, vrate_range
 from blklab.simulator.simulation import simulate
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target

@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 from blklab.analysis.verdict import analyse
-from blklab.execution.blocks import Progress
-from blklab.execution.outlook import Outlook
-from blklab.execution.pipeline import compare
+from blklab.experiment.blocks import Progress
+from blklab.experiment.outlook import Outlook
+from blklab.experiment.pipeline import compare
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store

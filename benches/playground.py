@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from blklab.playground.page import render_playground
+from blklab.labs.playground.page import render_playground
 from chromium import find_chromium, open_page
 from playground_page import Playground, open_playground
 

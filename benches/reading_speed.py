@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "readers"))
 
 from reader_cases import CASES, FILES, options_for
 
-from blklab.reanalysis.readers import READERS, load_source
+from blklab.labs.reanalysis.readers import READERS, load_source
 
 GROWTH = 4
 WHOLE = frozenset({"phoronix", "diskspd-xml", "elbencho-csv", "csv"})

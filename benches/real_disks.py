@@ -28,10 +28,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-from blklab.execution.calibration.disk.document import mean_log
-from blklab.execution.calibration.disk.ground import SessionGround, opened_ground
-from blklab.execution.calibration.disk.loads import HOLDOUTS, Direction, DiskLoad
-from blklab.execution.fidelity.measured import percentile
+from blklab.analysis.statistics.percentile import percentile
+from blklab.labs.calibration.disk.document import mean_log
+from blklab.labs.calibration.disk.ground import SessionGround, opened_ground
+from blklab.labs.calibration.disk.loads import HOLDOUTS, Direction, DiskLoad
 from blklab.spec.machines import load_machine
 from blklab.spec.targets import parse_target
 

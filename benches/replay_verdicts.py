@@ -32,7 +32,7 @@ from blklab.analysis.metrics import METRICS
 from blklab.analysis.verdict import Analysis, analyse
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError
-from blklab.execution.pipeline import compare
+from blklab.experiment.pipeline import compare
 from blklab.quantities.units import parse_duration_ns
 from blklab.records.store import Store
 from blklab.spec.request import SpecValues, build_specs

@@ -14,17 +14,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from blklab.execution.pipeline import compare
+from blklab.experiment.pipeline import compare
 from blklab.guests.kernels.store import find
+from blklab.labs.studies import replicable_study, replicable_study_names
+from blklab.labs.studies.replication.options import StudyKernel, StudyOptions
+from blklab.labs.studies.replication.run import NullRunObserver, experiments_of
+from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.guest import GuestOptions
-from blklab.studies import replicable_study, replicable_study_names
-from blklab.studies.replication.options import StudyKernel, StudyOptions
-from blklab.studies.replication.run import NullRunObserver, experiments_of
-from blklab.studies.replication.study_folder import StudyFolder
 
 RunKey = tuple[str, str, int]
 """Scheduler, workload and block."""

@@ -20,13 +20,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from blklab.analysis.verdict import analyse
-from blklab.execution.blocks import Progress
-from blklab.execution.pipeline import compare
-from blklab.execution.tuning.model import opened
-from blklab.execution.tuning.search import best_of, search
-from blklab.execution.tuning.space import chosen
-from blklab.execution.tuning.trials import ModelTrials, Trial
-from blklab.execution.tuning.tuning import TuningRequest, against_default, confirmed, prepare, tune
+from blklab.experiment.blocks import Progress
+from blklab.experiment.pipeline import compare
+from blklab.labs.tuning.model import opened
+from blklab.labs.tuning.search import best_of, search
+from blklab.labs.tuning.space import chosen
+from blklab.labs.tuning.trials import ModelTrials, Trial
+from blklab.labs.tuning.tuning import TuningRequest, against_default, confirmed, prepare, tune
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store

@@ -15,9 +15,9 @@ import sys
 
 from hidden_disks import KINDS, drawn_disk
 
-from blklab.execution.calibration.disk.ground import DiskMeasurement, opened_ground
-from blklab.execution.calibration.disk.limits import Limits, buffer_load, with_write_buffer
-from blklab.execution.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.ground import DiskMeasurement, opened_ground
+from blklab.labs.calibration.disk.limits import Limits, buffer_load, with_write_buffer
+from blklab.labs.calibration.disk.loads import Load
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blklab.execution.calibration.disk.calibrate import calibrated
-from blklab.execution.calibration.disk.document import DiskCalibration
-from blklab.execution.calibration.disk.ground import opened_ground
-from blklab.execution.calibration.disk.loads import Load
-from blklab.execution.calibration.disk.saved import SavedDesign, saved_measurements
+from blklab.labs.calibration.disk.calibrate import calibrated
+from blklab.labs.calibration.disk.document import DiskCalibration
+from blklab.labs.calibration.disk.ground import opened_ground
+from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.saved import SavedDesign, saved_measurements
 from blklab.spec.machines import load_machine
 from blklab.spec.targets import parse_target
 

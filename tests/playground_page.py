@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from blklab.errors import MissingToolError
-from blklab.playground.page import render_playground
+from blklab.labs.playground.page import render_playground
 from chromium import Page
 from firefox import FirefoxPage
 from waiting import wait_until

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 from pydantic import BaseModel
 
-from blklab.studies.replication.study_folder import StudyFolder
+from blklab.labs.studies.replication.study_folder import StudyFolder
 
 Model = TypeVar("Model", bound=BaseModel)
 

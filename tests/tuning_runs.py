@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blklab.execution.blocks import Progress
-from blklab.execution.outlook import Outlook
-from blklab.execution.tuning.model import opened
-from blklab.execution.tuning.search import search
-from blklab.execution.tuning.trials import ModelTrials, Trial
-from blklab.execution.tuning.tuning import Preparation
+from blklab.experiment.blocks import Progress
+from blklab.experiment.outlook import Outlook
+from blklab.labs.tuning.model import opened
+from blklab.labs.tuning.search import search
+from blklab.labs.tuning.trials import ModelTrials, Trial
+from blklab.labs.tuning.tuning import Preparation
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.spec.experiment import ExperimentSpec

@@ -15,7 +15,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 
-from blklab.execution.judgement.loads import LOADS
+from blklab.labs.judgement.loads import LOADS
 from blklab.simulator.simulation import SimulationRequest, SimulationResult, simulate_many
 
 LIKE = {

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from blklab.execution.iocost.peak_rates import factors, peak_rates
-from blklab.execution.iocost.sweep import (
+from blklab.labs.iocost.peak_rates import factors, peak_rates
+from blklab.labs.iocost.sweep import (
     HEAVY_WEIGHT,
     PROTECTED_WEIGHT,
     Qos,

@@ -16,7 +16,7 @@ from against_itself import against_itself, passing_store
 from blklab.analysis.verdict import analyse
 from blklab.cli.output import console_out
 from blklab.cli.progress import ProgressDisplay
-from blklab.execution.pipeline import compare
+from blklab.experiment.pipeline import compare
 from blklab.spec.request import build_specs
 
 

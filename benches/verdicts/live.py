@@ -32,8 +32,8 @@ from blklab.analysis.comparison import Comparison
 from blklab.analysis.verdict import Analysis, analyse
 from blklab.cli.output import console_out
 from blklab.cli.progress import ProgressDisplay
-from blklab.execution import racing
-from blklab.execution.pipeline import compare
+from blklab.experiment import racing
+from blklab.experiment.pipeline import compare
 from blklab.linux.queue.settings import QueueSettings
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.store import Store

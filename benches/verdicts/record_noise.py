@@ -23,7 +23,7 @@ from blklab.analysis.values import metric_values
 from blklab.cli.output import console_out
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import LockedError
-from blklab.execution.pipeline import compare
+from blklab.experiment.pipeline import compare
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.store import Store
 from blklab.spec.request import SpecValues, build_specs

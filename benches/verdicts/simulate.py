@@ -21,7 +21,7 @@ from blklab.analysis.questions import Question
 from blklab.analysis.ranking import MetricVerdict, metric_verdict
 from blklab.analysis.statistics.anytime import fewest_blocks
 from blklab.analysis.values import values_begun
-from blklab.execution.racing import Race
+from blklab.experiment.racing import Race
 from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, ExperimentSpec
 from blklab.spec.plan import Plan, derive_seed

@@ -20,7 +20,7 @@ from blklab.analysis.questions import Question
 from blklab.analysis.ranking import metric_verdict
 from blklab.analysis.regret import regrets
 from blklab.analysis.values import values_begun
-from blklab.execution.racing import Race
+from blklab.experiment.racing import Race
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import derive_seed
 from blklab.spec.slots import SlotDecision

@@ -32,8 +32,8 @@ from blklab.analysis.verdict import Analysis, analyse
 from blklab.backends import sim, uml
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.cli.output import console_out
-from blklab.execution.slots import ON_A_MODEL, PILOT_FAILED, piloted, reasons_for_runs
-from blklab.execution.switchback import FINAL_CHECK, influence, lengthened
+from blklab.experiment.slots import ON_A_MODEL, PILOT_FAILED, piloted, reasons_for_runs
+from blklab.experiment.switchback import FINAL_CHECK, influence, lengthened
 from blklab.linux.machine.description import describe_machine
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord

@@ -10,8 +10,8 @@ import re
 from html import escape
 
 from blklab.errors import MissingToolError
-from blklab.playground.lessons import load_lessons
-from blklab.playground.page import render_playground
+from blklab.labs.playground.lessons import load_lessons
+from blklab.labs.playground.page import render_playground
 
 PAGE = "playground.html"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from blklab.analysis.causes import Cause, cause_of
-from blklab.execution.behaviours import behaviour_of_timeline
+from blklab.experiment.behaviours import behaviour_of_timeline
 from blklab.records.behaviour import Behaviour
 from blklab.report.summary.causes import cause_sentence
 from blklab.simulator.request import SimulationRequest

@@ -13,7 +13,7 @@ from blklab.analysis.metrics import metric_named
 from blklab.analysis.questions import Question
 from blklab.analysis.regret import Regret, bound_text, good_enough, known_bounds, regrets
 from blklab.analysis.verdict import analyse
-from blklab.execution.racing import Race, race_of
+from blklab.experiment.racing import Race, race_of
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     WorkloadBehaviour,

@@ -20,8 +20,8 @@ from blklab.cli import advise, compare, run
 from blklab.cli.compare import Compared
 from blklab.cli.options import values_of
 from blklab.errors import ExitCode
-from blklab.execution.advice import questions
-from blklab.execution.advice.questions import USES, Wish
+from blklab.labs.advice import questions
+from blklab.labs.advice.questions import USES, Wish
 from blklab.quantities.formatting import TIMES
 from blklab.records.store import Store
 from blklab.report.documents.comparison import compare_document

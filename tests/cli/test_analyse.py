@@ -16,13 +16,13 @@ from jsonschema import Draft202012Validator
 
 from blklab.cli import run
 from blklab.errors import ExitCode
-from blklab.reanalysis.analysis import AnalysisRequest, analyse_files
-from blklab.reanalysis.report.text import render_analysis
+from blklab.labs.reanalysis.analysis import AnalysisRequest, analyse_files
+from blklab.labs.reanalysis.report.text import render_analysis
 from blklab.report.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests" / "readers" / "files"
-GOLDEN = ROOT / "tests" / "reanalysis" / "golden"
+GOLDEN = ROOT / "tests" / "labs" / "reanalysis" / "golden"
 REFRESH = os.environ.get("BLKLAB_REFRESH_GOLDEN") == "1"
 
 FIFTEEN = ROOT / "studies/hdparm-fifteen/published/hdparm_runs.csv"

@@ -11,8 +11,8 @@ import pytest
 from blklab.cli import run
 from blklab.cli.reference.schemas import DOCUMENTS, schema_of
 from blklab.errors import ExitCode
-from blklab.execution.calibration.disk.document import SCHEMA
-from blklab.execution.calibration.disk.saved import measurements_path
+from blklab.labs.calibration.disk.document import SCHEMA
+from blklab.labs.calibration.disk.saved import measurements_path
 from blklab.spec.profiles import load_profile
 
 

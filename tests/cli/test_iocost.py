@@ -12,7 +12,7 @@ import pytest
 from blklab.cli import run
 from blklab.cli.reference.schemas import DOCUMENTS, schema_of
 from blklab.errors import ExitCode
-from blklab.execution.iocost.document import SCHEMA
+from blklab.labs.iocost.document import SCHEMA
 
 DISK = "sim:virtual,queue_depth=4,parallel=2,read_spread=100,write_spread=100"
 QUICK = ["--rounds", "3", "--runtime", "100ms", "-q"]

@@ -9,9 +9,9 @@ import pytest
 
 from blklab.cli import progress_line
 from blklab.cli.progress import ProgressDisplay, _time_left, plan_text, shortage_text, standing
-from blklab.execution.blocks import Progress
-from blklab.execution.outlook import Outlook, Shortage
-from blklab.execution.racing import OpenQuestion
+from blklab.experiment.blocks import Progress
+from blklab.experiment.outlook import Outlook, Shortage
+from blklab.experiment.racing import OpenQuestion
 from blklab.quantities.sample_units import SampleUnit
 from blklab.records.samples import RunSample
 from blklab.report.terminal import Terminal

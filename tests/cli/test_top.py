@@ -16,9 +16,9 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode, RequirementError
+from blklab.labs.studies.ionice.reading import WITHOUT_LEVELS
 from blklab.linux.processes.io_priority import IoClass, priority_of, priority_support
 from blklab.linux.processes.task_io import TaskRate, TaskReader, by_process, rates
-from blklab.studies.ionice.reading import WITHOUT_LEVELS
 from waiting import wait_until
 
 WRITER = """

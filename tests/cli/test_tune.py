@@ -10,9 +10,9 @@ import pytest
 from blklab.backends.sim import SimSession
 from blklab.cli import run
 from blklab.errors import InterruptedRunError
-from blklab.execution.blocks import Observer
-from blklab.execution.pipeline import compare
-from blklab.execution.tuning import tuning
+from blklab.experiment.blocks import Observer
+from blklab.experiment.pipeline import compare
+from blklab.labs.tuning import tuning
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store

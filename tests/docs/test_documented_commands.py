@@ -41,12 +41,12 @@ _NEEDS = {
     "calibrate processor": "measures for minutes as root",
     "kernel build": "compiles a kernel",
     "kernel judge": "needs guest kernels",
-    "kernel torture": "needs guest kernels; tests/execution/test_torture.py runs one",
+    "kernel torture": "needs guest kernels; tests/labs/test_torture.py runs one",
     "kernel module": "needs the running kernel's headers; tests/modules builds one",
     "kernel bisect": "needs a kernel's repository",
     "kernel show": "needs a guest kernel",
     "kernel remove": "needs a guest kernel",
-    "study run": "takes a minute; tests/studies runs each",
+    "study run": "takes a minute; tests/labs/studies runs each",
     "apply": "changes a disk's settings; tests/cli/test_apply.py runs it",
 }
 """Why a command is only read, by its name."""

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from blklab.analysis.metrics import METRICS
-from blklab.reanalysis.readers import READERS
+from blklab.labs.reanalysis.readers import READERS
 from blklab.spec.goals import NAMED_GOALS
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"

@@ -14,7 +14,7 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
-from blklab.execution.advice import questions
+from blklab.labs.advice import questions
 from blklab.records.store import Store
 from blklab.shipped import guest_program
 from host.conftest import Filesystem

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RefusedError
-from blklab.execution.calibration.disk.flash.loads import strided
-from blklab.execution.calibration.disk.ground import opened_ground
-from blklab.execution.calibration.disk.loads import FLUSHES, DiskLoad
+from blklab.labs.calibration.disk.flash.loads import strided
+from blklab.labs.calibration.disk.ground import opened_ground
+from blklab.labs.calibration.disk.loads import FLUSHES, DiskLoad
 from blklab.spec.machines import load_machine
 from blklab.spec.targets import parse_target
 from host.conftest import Filesystem, LoopDevice

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RequirementError
-from blklab.execution.iocost.determine import IoCostRequest, determined
-from blklab.execution.iocost.drive import obstacle_here
-from blklab.execution.iocost.stages import IocostStages
+from blklab.labs.iocost.determine import IoCostRequest, determined
+from blklab.labs.iocost.drive import obstacle_here
+from blklab.labs.iocost.stages import IocostStages
 from host.conftest import Filesystem, LoopDevice
 
 pytestmark = pytest.mark.root

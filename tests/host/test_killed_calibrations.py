@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.execution.calibration.disk.saved import measurements_path
+from blklab.labs.calibration.disk.saved import measurements_path
 from blklab.linux.journal.recovery import raise_for_failures, recover
 from host.conftest import Filesystem
 from real_devices import own_loops

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RequirementError, RestoreError, SpaceError
-from blklab.execution.pipeline import compare
+from blklab.experiment.pipeline import compare
+from blklab.labs.studies.iozone_raid10.experiments import experiments
+from blklab.labs.studies.iozone_raid10.rates import measured_rates
+from blklab.labs.studies.replication.options import StudyOptions
+from blklab.labs.studies.replication.run import NullRunObserver
+from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.journal.recovery import preview, raise_for_failures, recover
 from blklab.linux.scratch import loop_array
 from blklab.records.store import Store
 from blklab.simulator.benchmark_emulation import IOZONE_TESTS
 from blklab.spec.schedulers import parse_scheduler_choices
-from blklab.studies.iozone_raid10.experiments import experiments
-from blklab.studies.iozone_raid10.rates import measured_rates
-from blklab.studies.replication.options import StudyOptions
-from blklab.studies.replication.run import NullRunObserver
-from blklab.studies.replication.study_folder import StudyFolder
 from host.conftest import RUN_ID, WRITE, cell, opened, work
 from host.test_kill import start
 from real_devices import own_loops

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from blklab.backends import host
-from blklab.execution.pipeline import compare
+from blklab.experiment.pipeline import compare
+from blklab.labs.studies import replicable_study
+from blklab.labs.studies.hdparm.four_schedulers.agreement import read_agreement
+from blklab.labs.studies.hdparm.four_schedulers.experiments import AGREEMENT
+from blklab.labs.studies.hdparm.four_schedulers.set_up import FourSchedulersSetUp
+from blklab.labs.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
+from blklab.labs.studies.replication.options import Scaled, StudyOptions
+from blklab.labs.studies.replication.run import NullRunObserver, run_study
+from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.linux.load.hdparm import find_hdparm
 from blklab.records.store import Store
-from blklab.studies import replicable_study
-from blklab.studies.hdparm.four_schedulers.agreement import read_agreement
-from blklab.studies.hdparm.four_schedulers.experiments import AGREEMENT
-from blklab.studies.hdparm.four_schedulers.set_up import FourSchedulersSetUp
-from blklab.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
-from blklab.studies.replication.options import Scaled, StudyOptions
-from blklab.studies.replication.run import NullRunObserver, run_study
-from blklab.studies.replication.study_folder import StudyFolder
 from host.conftest import READ, Filesystem, opened, work
 from real_devices import own_loops
 from smaller_studies import with_sizes

@@ -14,7 +14,7 @@ import pytest
 
 import blklab
 from blklab.cli import run as run_command_line
-from blklab.execution.blocks import Progress
+from blklab.experiment.blocks import Progress
 from blklab.records.store import Store
 from blklab.spec.arguments import checked
 from blklab.spec.experiment import OPTIONS

@@ -6,8 +6,8 @@ import pytest
 
 from blklab.analysis.metrics import METRICS
 from blklab.cli import COMMANDS
+from blklab.labs.studies import STUDIES
 from blklab.simulator.core import known_schedulers
-from blklab.studies import STUDIES
 from blklab.testing import conformance
 
 

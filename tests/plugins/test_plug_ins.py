@@ -27,7 +27,7 @@ def compute(jobs):
     return merged.percentile_ns(0.9) if data else None
 """,
     "extras/stopwatch.py": """
-from blklab.reanalysis.readers.protocol import Reading
+from blklab.labs.reanalysis.readers.protocol import Reading
 
 NAME, SUMMARY = "stopwatch", "lines of NAME SECONDS after a heading"
 
@@ -70,8 +70,8 @@ BACKEND = _Twin()
     "extras/study/__init__.py": """
 from pathlib import Path
 
-from blklab.studies.ionice import STUDY as IONICE
-from blklab.studies.replication.protocol import Study
+from blklab.labs.studies.ionice import STUDY as IONICE
+from blklab.labs.studies.replication.protocol import Study
 
 STUDY = Study("nicer", ("sim",), IONICE.experiments, IONICE.read, Path(__file__).parent)
 """,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blklab.reanalysis.readers import decoded, read_source
-from blklab.reanalysis.readers.protocol import ReaderOptions, Reading, Source
+from blklab.labs.reanalysis.readers import decoded, read_source
+from blklab.labs.reanalysis.readers.protocol import ReaderOptions, Reading, Source
 
 FILES = Path(__file__).parent / "files"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from reader_cases import read_text, reading_of, source_of
 
-from blklab.reanalysis.readers.protocol import Reading
+from blklab.labs.reanalysis.readers.protocol import Reading
 
 
 def _figures(reading: Reading, metric: str, **factors: str) -> list[tuple[float, str]]:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from reader_cases import CASES, FILES, OF_READER, options_for, reading_of, source_of
 
 from blklab.errors import BlklabError
-from blklab.reanalysis.readers import READERS, decoded, read_source
-from blklab.reanalysis.readers.protocol import ReaderOptions, Source
+from blklab.labs.reanalysis.readers import READERS, decoded, read_source
+from blklab.labs.reanalysis.readers.protocol import ReaderOptions, Source
 
 
 def test_every_reader_has_files_and_every_file_a_reader() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from reader_cases import read_text, reading_of, source_of
 
-from blklab.reanalysis.readers import READERS
-from blklab.reanalysis.readers.protocol import Measurement, ReaderOptions, Reading, Source
+from blklab.labs.reanalysis.readers import READERS
+from blklab.labs.reanalysis.readers.protocol import Measurement, ReaderOptions, Reading, Source
 
 HEADING = "n: (groupid=0, jobs=1): err= 0: pid=9: Sat Nov 28 10:54:09 2026\n"
 

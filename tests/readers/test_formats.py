@@ -8,10 +8,10 @@ import pytest
 from reader_cases import FILES, read_text, reading_of, source_of
 
 from blklab.errors import FormatError, UnknownNameError
-from blklab.reanalysis.readers import READERS, decoded, load_source, read_source, reader_named
-from blklab.reanalysis.readers.numbers import NumberError, parse_number
-from blklab.reanalysis.readers.protocol import Measurement, ReaderOptions, Reading, Source
-from blklab.reanalysis.readers.units import converted, unit_of_column
+from blklab.labs.reanalysis.readers import READERS, decoded, load_source, read_source, reader_named
+from blklab.labs.reanalysis.readers.numbers import NumberError, parse_number
+from blklab.labs.reanalysis.readers.protocol import Measurement, ReaderOptions, Reading, Source
+from blklab.labs.reanalysis.readers.units import converted, unit_of_column
 
 
 def _values(reading: Reading, metric: str, **factors: str) -> list[float]:

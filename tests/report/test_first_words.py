@@ -10,7 +10,7 @@ import pytest
 from report_cases import CASES, analysed
 
 from blklab.analysis.verdict import analyse
-from blklab.execution.nearest_model import nearest_model
+from blklab.experiment.nearest_model import nearest_model
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.html.comparison import render_html

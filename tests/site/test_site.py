@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import MissingToolError
-from blklab.playground.lessons import load_lessons
-from blklab.playground.page import render_playground
+from blklab.labs.playground.lessons import load_lessons
+from blklab.labs.playground.page import render_playground
 from blklab.shipped import require_playground_program
 from chromium import Page
 from waiting import wait_until

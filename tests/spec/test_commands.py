@@ -11,7 +11,7 @@ import pytest
 from blklab.backends.switchable import unswitchable_workload
 from blklab.cli import run
 from blklab.errors import BlklabError, ExitCode, SpecError, UsageError
-from blklab.execution.pipeline import planned_commands
+from blklab.experiment.pipeline import planned_commands
 from blklab.spec.commands import in_directory, name_of, required_test
 from blklab.spec.experiment import Conditions, ExperimentSpec
 from blklab.spec.request import SpecValues, build_specs, read_spec_file

@@ -9,8 +9,8 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
-from blklab.execution.judgement import judge, loads, questions
 from blklab.guests.kernels.store import find
+from blklab.labs.judgement import judge, loads, questions
 
 PATCHED = "kyber-busy-wait"
 JUDGE = ["kernel", "judge", "--disk", "ssd-sata", "-q"]

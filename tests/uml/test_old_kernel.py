@@ -11,20 +11,20 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from blklab.execution.fidelity.cells import FidelityCell, selected
-from blklab.execution.fidelity.early_blk_mq import early_blk_mq_matrix
-from blklab.execution.fidelity.guest_kernel import open_kernel
-from blklab.execution.fidelity.legacy_matrix import legacy_matrix
-from blklab.execution.fidelity.measured import CellResult
-from blklab.execution.fidelity.running import run_cells
 from blklab.guests.kernels.building import BuildRequest, build
 from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.labs.fidelity.cells import FidelityCell, selected
+from blklab.labs.fidelity.early_blk_mq import early_blk_mq_matrix
+from blklab.labs.fidelity.guest_kernel import open_kernel
+from blklab.labs.fidelity.legacy_matrix import legacy_matrix
+from blklab.labs.fidelity.measured import CellResult
+from blklab.labs.fidelity.running import run_cells
+from blklab.labs.studies import replicable_study
+from blklab.labs.studies.replication.options import Scaled, StudyKernel, StudyOptions
+from blklab.labs.studies.replication.run import NullRunObserver, run_study
 from blklab.records.store import Store
 from blklab.shipped import guest_program
 from blklab.spec.guest import GuestOptions
-from blklab.studies import replicable_study
-from blklab.studies.replication.options import Scaled, StudyKernel, StudyOptions
-from blklab.studies.replication.run import NullRunObserver, run_study
 from smaller_studies import with_sizes
 
 from .guest_runs import measure, only, rate

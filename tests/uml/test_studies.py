@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from blklab.labs.studies import replicable_study
+from blklab.labs.studies.replication.expectations import expected_of, unmet
+from blklab.labs.studies.replication.options import Scaled, StudyOptions
+from blklab.labs.studies.replication.run import NullRunObserver, run_study
 from blklab.records.store import Store
-from blklab.studies import replicable_study
-from blklab.studies.replication.expectations import expected_of, unmet
-from blklab.studies.replication.options import Scaled, StudyOptions
-from blklab.studies.replication.run import NullRunObserver, run_study
 from smaller_studies import with_sizes
 
 pytestmark = pytest.mark.usefixtures("real_guest")

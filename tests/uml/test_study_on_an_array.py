@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from blklab.errors import MissingToolError
-from blklab.execution.pipeline import compare
+from blklab.experiment.pipeline import compare
 from blklab.guests.programs import program_files
+from blklab.labs.studies import replicable_study
+from blklab.labs.studies.iozone_raid10.experiments import DIRECT_TESTS, experiments
+from blklab.labs.studies.iozone_raid10.rates import measured_rates
+from blklab.labs.studies.replication.expectations import expected_of, unmet
+from blklab.labs.studies.replication.options import StudyOptions
+from blklab.labs.studies.replication.report.html import render_studies_html
+from blklab.labs.studies.replication.run import NullRunObserver, run_study
+from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.store import Store
 from blklab.spec.schedulers import parse_scheduler_choices
-from blklab.studies import replicable_study
-from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, experiments
-from blklab.studies.iozone_raid10.rates import measured_rates
-from blklab.studies.replication.expectations import expected_of, unmet
-from blklab.studies.replication.options import StudyOptions
-from blklab.studies.replication.report.html import render_studies_html
-from blklab.studies.replication.run import NullRunObserver, run_study
-from blklab.studies.replication.study_folder import StudyFolder
 
 NAME = "iozone-raid10"
 

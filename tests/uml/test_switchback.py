@@ -13,7 +13,7 @@ from blklab.analysis.verdict import analyse
 from blklab.backends.protocol import SessionOptions
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UnknownNameError
-from blklab.execution.pipeline import compare
+from blklab.experiment.pipeline import compare
 from blklab.guests.kernels.store import find
 from blklab.records.samples import JobSample, RunSample
 from blklab.records.store import Store

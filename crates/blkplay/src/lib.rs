@@ -8,7 +8,7 @@
 //! | [`own_scheduler`] | a scheduler whose code is the page's |
 //! | [`abi`] | the functions that the page calls, in plain C |
 //!
-//! The page's half of the interface is `python/blklab/playground/page/simulator.js`.
+//! The page's half of the interface is `python/blklab/labs/playground/page/simulator.js`.
 
 pub mod abi;
 pub mod change;

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from blklab.api.comparison import Comparison
 from blklab.backends import THIS_MACHINE
 from blklab.backends.cluster.client import Cluster
-from blklab.execution.blocks import Observer, Progress
-from blklab.execution.outlook import Outlook
-from blklab.execution.pipeline import compare as run_comparison
+from blklab.experiment.blocks import Observer, Progress
+from blklab.experiment.outlook import Outlook
+from blklab.experiment.pipeline import compare as run_comparison
 from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample

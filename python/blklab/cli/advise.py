@@ -18,8 +18,12 @@ from blklab.cli.options import dry_run_option, json_option, quiet_option, store_
 from blklab.cli.output import console_err, console_out, print_note, require_writable, write_text
 from blklab.cli.progress import plan_text, shortage_text
 from blklab.errors import BlklabError, ExitCode, UsageError
-from blklab.execution.advice.document import AdviseDocument, plan_part
-from blklab.execution.advice.questions import (
+from blklab.experiment.nearest_model import nearest_model_beneath
+from blklab.experiment.outlook import Outlook
+from blklab.experiment.pipeline import planned_outlook
+from blklab.experiment.prerequisites import require_all
+from blklab.labs.advice.document import AdviseDocument, plan_part
+from blklab.labs.advice.questions import (
     AIMS,
     USES,
     USUAL,
@@ -29,11 +33,7 @@ from blklab.execution.advice.questions import (
     Wish,
     suggested_budget,
 )
-from blklab.execution.advice.watching import usual_file, watch
-from blklab.execution.nearest_model import nearest_model_beneath
-from blklab.execution.outlook import Outlook
-from blklab.execution.pipeline import planned_outlook
-from blklab.execution.prerequisites import require_all
+from blklab.labs.advice.watching import usual_file, watch
 from blklab.linux.apply.udev import require_udev
 from blklab.linux.disks.resolution import resolve
 from blklab.quantities.formatting import count_of, scheduler_text

@@ -8,14 +8,14 @@ from blklab.cli.commands import described_command
 from blklab.cli.options import inference_options, json_option
 from blklab.cli.output import console_out, print_error, write_text
 from blklab.errors import DesignError, ExitCode, UsageError
-from blklab.reanalysis.analysis import AnalysisRequest, analyse_files
-from blklab.reanalysis.design import ComparisonScale, DesignRequest
-from blklab.reanalysis.file_names import NamesPattern
-from blklab.reanalysis.readers import READERS
-from blklab.reanalysis.readers.protocol import ReaderOptions
-from blklab.reanalysis.report.document import analyse_document
-from blklab.reanalysis.report.html import render_analysis_html
-from blklab.reanalysis.report.text import render_analysis
+from blklab.labs.reanalysis.analysis import AnalysisRequest, analyse_files
+from blklab.labs.reanalysis.design import ComparisonScale, DesignRequest
+from blklab.labs.reanalysis.file_names import NamesPattern
+from blklab.labs.reanalysis.readers import READERS
+from blklab.labs.reanalysis.readers.protocol import ReaderOptions
+from blklab.labs.reanalysis.report.document import analyse_document
+from blklab.labs.reanalysis.report.html import render_analysis_html
+from blklab.labs.reanalysis.report.text import render_analysis
 
 _EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" for reader in READERS.values())
 

@@ -14,10 +14,10 @@ from blklab.cli.judgement_progress import JudgementDisplay
 from blklab.cli.options import json_option, quiet_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, KernelBuildError, KernelLacksError, KernelSourceError, RunFailedError
-from blklab.execution.judgement.bisection import Found, Step, bisect
-from blklab.execution.judgement.judge import judge
-from blklab.execution.judgement.questions import Scope
 from blklab.guests.kernels.building import BuildRequest, build
+from blklab.labs.judgement.bisection import Found, Step, bisect
+from blklab.labs.judgement.judge import judge
+from blklab.labs.judgement.questions import Scope
 
 BASE, STEP = "bisect-good", "bisect-step"
 """Names of the kernels that are built on the way."""

@@ -21,13 +21,13 @@ from blklab.cli.options import (
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress_line import ProgressLine
 from blklab.errors import InterruptedRunError, UsageError
-from blklab.execution.calibration.disk.calibrate import calibrated
-from blklab.execution.calibration.disk.document import DiskCalibration
-from blklab.execution.calibration.disk.ground import SessionGround, opened_ground
-from blklab.execution.calibration.disk.lengths import PROBE_RUNTIME_US
-from blklab.execution.calibration.disk.loads import REFERENCE, Load
-from blklab.execution.calibration.disk.profile_file import profile_text, shown_interval, shown_value
-from blklab.execution.calibration.disk.saved import SavedDesign, SavedMeasurements, saved_measurements
+from blklab.labs.calibration.disk.calibrate import calibrated
+from blklab.labs.calibration.disk.document import DiskCalibration
+from blklab.labs.calibration.disk.ground import SessionGround, opened_ground
+from blklab.labs.calibration.disk.lengths import PROBE_RUNTIME_US
+from blklab.labs.calibration.disk.loads import REFERENCE, Load
+from blklab.labs.calibration.disk.profile_file import profile_text, shown_interval, shown_value
+from blklab.labs.calibration.disk.saved import SavedDesign, SavedMeasurements, saved_measurements
 from blklab.quantities.units import format_duration, parse_budget_ns, parse_size_bytes
 from blklab.report.terminal import Terminal
 from blklab.spec.machines import DEFAULT_MACHINE, THIS, Machine, calibrated_machine, load_machine

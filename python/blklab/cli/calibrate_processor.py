@@ -12,11 +12,11 @@ from blklab.cli.options import dry_run_option, output_option, quiet_option, repe
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import SpaceError, reason_of
-from blklab.execution.calibration.fit import fitted
-from blklab.execution.calibration.host_fidelity import host_fidelity
-from blklab.execution.calibration.loads import CHECKED, FITTED
-from blklab.execution.calibration.measuring import memory_device
-from blklab.execution.calibration.table_file import table_text
+from blklab.labs.calibration.fit import fitted
+from blklab.labs.calibration.host_fidelity import host_fidelity
+from blklab.labs.calibration.loads import CHECKED, FITTED
+from blklab.labs.calibration.measuring import memory_device
+from blklab.labs.calibration.table_file import table_text
 from blklab.spec.machines import THIS, Machine, calibrated_machine, load_machine
 
 _START = "ordinary"

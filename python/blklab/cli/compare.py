@@ -30,10 +30,10 @@ from blklab.cli.options import (
 from blklab.cli.output import console_out, print_note, require_writable, write_own_text, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpecError, UsageError
-from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
-from blklab.execution.observation import with_observed_runs
-from blklab.execution.pipeline import check_workers, compare, planned_commands
-from blklab.execution.prerequisites import require_all
+from blklab.experiment.nearest_model import answer_of_nearest_model, nearest_model_beneath
+from blklab.experiment.observation import with_observed_runs
+from blklab.experiment.pipeline import check_workers, compare, planned_commands
+from blklab.experiment.prerequisites import require_all
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord

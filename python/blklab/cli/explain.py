@@ -13,7 +13,7 @@ from blklab.cli.commands import described_command
 from blklab.cli.options import experiment_options, json_option, open_option, scheduler_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.errors import UsageError
-from blklab.execution.behaviours import behaviour_of_timeline
+from blklab.experiment.behaviours import behaviour_of_timeline
 from blklab.quantities.units import format_duration, parse_duration_ns
 from blklab.report.charts.time_axis import Window
 from blklab.report.trace.document import explain_document

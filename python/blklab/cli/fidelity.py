@@ -19,16 +19,18 @@ from blklab.cli.host_fidelity import compare_with_host, print_host_fidelity
 from blklab.cli.options import cluster_option, json_option, quiet_option, repetitions_option
 from blklab.cli.output import console_err, console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
-from blklab.execution.calibration.loads import MATRIX
-from blklab.execution.fidelity.cells import FidelityCell, selected
-from blklab.execution.fidelity.early_blk_mq import early_blk_mq_matrix
-from blklab.execution.fidelity.guest_kernel import open_kernel
-from blklab.execution.fidelity.legacy_matrix import legacy_matrix
-from blklab.execution.fidelity.matrix import matrix
-from blklab.execution.fidelity.measured import CellResult
-from blklab.execution.fidelity.page import filled_page
-from blklab.execution.fidelity.random_cells import random_cells
-from blklab.execution.fidelity.report import (
+from blklab.guests.kernels.names import kernel_names
+from blklab.guests.kernels.store import find
+from blklab.labs.calibration.loads import MATRIX
+from blklab.labs.fidelity.cells import FidelityCell, selected
+from blklab.labs.fidelity.early_blk_mq import early_blk_mq_matrix
+from blklab.labs.fidelity.guest_kernel import open_kernel
+from blklab.labs.fidelity.legacy_matrix import legacy_matrix
+from blklab.labs.fidelity.matrix import matrix
+from blklab.labs.fidelity.measured import CellResult
+from blklab.labs.fidelity.page import filled_page
+from blklab.labs.fidelity.random_cells import random_cells
+from blklab.labs.fidelity.report import (
     FidelityDocument,
     changed_rows,
     error_text,
@@ -36,9 +38,7 @@ from blklab.execution.fidelity.report import (
     outside_rows,
     spread_rows,
 )
-from blklab.execution.fidelity.running import run_cells
-from blklab.guests.kernels.names import kernel_names
-from blklab.guests.kernels.store import find
+from blklab.labs.fidelity.running import run_cells
 from blklab.named_files import MOST_RESULT_BYTES, read_text
 from blklab.quantities.units import format_duration
 from blklab.report.terminal import Terminal

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from blklab.cli.progress import ProgressDisplay
-from blklab.execution.calibration.host_fidelity import (
+from blklab.labs.calibration.host_fidelity import (
     MEDIAN_LIMIT,
     ORDER_LIMIT,
     PERCENTILE_95_LIMIT,
     HostFidelityDocument,
     host_fidelity,
 )
-from blklab.execution.calibration.loads import Load
-from blklab.execution.calibration.measuring import memory_device
+from blklab.labs.calibration.loads import Load
+from blklab.labs.calibration.measuring import memory_device
 from blklab.report.terminal import Terminal
 from blklab.spec.machines import load_machine
 

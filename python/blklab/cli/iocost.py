@@ -11,14 +11,14 @@ from blklab.cli.options import file_size_option, json_option, quiet_option, seed
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.cli.progress_line import ProgressLine
 from blklab.errors import UsageError
-from blklab.execution.calibration.disk.ground import opened_ground
-from blklab.execution.iocost.determine import QUEUE, IoCostRequest, determined, require_suitable
-from blklab.execution.iocost.document import IoCostDocument
-from blklab.execution.iocost.estimates import LEAST_ROUNDS
-from blklab.execution.iocost.loads import coefficient_loads
-from blklab.execution.iocost.solutions import SOLUTIONS
-from blklab.execution.iocost.stages import IocostStages
-from blklab.execution.iocost.written import hwdb_text
+from blklab.labs.calibration.disk.ground import opened_ground
+from blklab.labs.iocost.determine import QUEUE, IoCostRequest, determined, require_suitable
+from blklab.labs.iocost.document import IoCostDocument
+from blklab.labs.iocost.estimates import LEAST_ROUNDS
+from blklab.labs.iocost.loads import coefficient_loads
+from blklab.labs.iocost.solutions import SOLUTIONS
+from blklab.labs.iocost.stages import IocostStages
+from blklab.labs.iocost.written import hwdb_text
 from blklab.quantities.units import parse_duration_ns, parse_size_bytes
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.errors import UsageError
-from blklab.execution.iocost.from_atlas import hwdb_of, lines_of
+from blklab.labs.iocost.from_atlas import hwdb_of, lines_of
 from blklab.linux.disks.resolution import resolve
 from blklab.spec.atlas import AtlasDrive, drives, require_drive
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from blklab.execution.iocost.document import IoCostDocument, Sweep
-from blklab.execution.iocost.estimates import Estimate
-from blklab.execution.iocost.solutions import HEADROOM, Expected
-from blklab.execution.iocost.vrate_range import Vrate
+from blklab.labs.iocost.document import IoCostDocument, Sweep
+from blklab.labs.iocost.estimates import Estimate
+from blklab.labs.iocost.solutions import HEADROOM, Expected
+from blklab.labs.iocost.vrate_range import Vrate
 from blklab.quantities.formatting import Scale, scale_for
 from blklab.report.terminal import Terminal
 

@@ -23,15 +23,15 @@ from blklab.errors import (
     PatchError,
     UsageError,
 )
-from blklab.execution.judgement.building import build_patched, build_source
-from blklab.execution.judgement.document import JudgementDocument
-from blklab.execution.judgement.judge import Judgement, judge
-from blklab.execution.judgement.junit import judgement_suite
-from blklab.execution.judgement.loads import LOADS, RUNTIME_NS
-from blklab.execution.judgement.page import page_of
-from blklab.execution.judgement.questions import SCHEDULERS, Scope
-from blklab.execution.prerequisites import require_kernels
+from blklab.experiment.prerequisites import require_kernels
 from blklab.guests.kernels.names import DEFAULT_NAME
+from blklab.labs.judgement.building import build_patched, build_source
+from blklab.labs.judgement.document import JudgementDocument
+from blklab.labs.judgement.judge import Judgement, judge
+from blklab.labs.judgement.junit import judgement_suite
+from blklab.labs.judgement.loads import LOADS, RUNTIME_NS
+from blklab.labs.judgement.page import page_of
+from blklab.labs.judgement.questions import SCHEDULERS, Scope
 from blklab.report.monitoring.junit import junit_xml
 
 BISECT_SKIP = 125

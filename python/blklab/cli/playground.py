@@ -8,7 +8,7 @@ from blklab.cli.browser import open_page
 from blklab.cli.commands import described_command
 from blklab.cli.options import open_option, output_option
 from blklab.cli.output import console_out, require_writable, write_text
-from blklab.playground.page import render_playground
+from blklab.labs.playground.page import render_playground
 
 
 @described_command(

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 
 from blklab.cli.progress_line import ProgressLine
-from blklab.execution.blocks import Progress as RunProgress
-from blklab.execution.outlook import Outlook, Shortage
-from blklab.execution.racing import OpenQuestion
+from blklab.experiment.blocks import Progress as RunProgress
+from blklab.experiment.outlook import Outlook, Shortage
+from blklab.experiment.racing import OpenQuestion
 from blklab.quantities.formatting import TIMES, count_of, scheduler_text
 from blklab.quantities.notes import split
 from blklab.quantities.sample_units import BLOCKS, rough_budget, rough_duration

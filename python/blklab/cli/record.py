@@ -75,7 +75,7 @@ def command(
         raise UsageError(f"{target} is no path of this machine", hint="name a directory or a block device")
     seconds = None if duration is None else parse_duration_ns(duration) / 1e9
     require_root("recording I/O")
-    from blklab.execution.advice.watching import usual_file  # noqa: PLC0415 - needs Linux
+    from blklab.labs.advice.watching import usual_file  # noqa: PLC0415 - needs Linux
     from blklab.linux.disks.resolution import resolve  # noqa: PLC0415
     from blklab.linux.recording.recorder import record  # noqa: PLC0415
     from blklab.linux.recording.request import recording_request  # noqa: PLC0415

@@ -15,7 +15,7 @@ from blklab.cli.options import (
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UsageError
-from blklab.execution.pipeline import planned_commands, run_once
+from blklab.experiment.pipeline import planned_commands, run_once
 from blklab.report.documents.comparison import run_document
 from blklab.report.monitoring.openmetrics import run_metrics
 from blklab.report.text.comparison import render_run

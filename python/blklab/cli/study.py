@@ -23,19 +23,19 @@ from blklab.cli.output import console_out, print_note, require_writable, write_t
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import ExitCode, InterruptedRunError, UsageError
 from blklab.guests.kernels.store import find
+from blklab.labs.studies import replicable_study, replicable_study_names
+from blklab.labs.studies.replication.options import STUDY_BACKENDS, StudyKernel, StudyOptions
+from blklab.labs.studies.replication.report.document import study_document
+from blklab.labs.studies.replication.report.finding import StudyFinding
+from blklab.labs.studies.replication.report.html import render_studies_html
+from blklab.labs.studies.replication.report.monitoring import study_metrics, study_suites
+from blklab.labs.studies.replication.report.text import render_study
+from blklab.labs.studies.replication.run import plan_study, run_plan
+from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.store import Store
 from blklab.report.monitoring.junit import junit_xml
 from blklab.report.text.printer import Printer
 from blklab.spec.experiment import DEFAULT_SEED
-from blklab.studies import replicable_study, replicable_study_names
-from blklab.studies.replication.options import STUDY_BACKENDS, StudyKernel, StudyOptions
-from blklab.studies.replication.report.document import study_document
-from blklab.studies.replication.report.finding import StudyFinding
-from blklab.studies.replication.report.html import render_studies_html
-from blklab.studies.replication.report.monitoring import study_metrics, study_suites
-from blklab.studies.replication.report.text import render_study
-from blklab.studies.replication.run import plan_study, run_plan
-from blklab.studies.replication.study_folder import StudyFolder
 
 ALL = "all"
 

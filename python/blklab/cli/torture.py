@@ -13,10 +13,10 @@ from blklab.cli.options import cluster_option, json_option, quiet_option
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.cli.progress_line import ProgressLine
 from blklab.errors import ExitCode, UsageError
-from blklab.execution.torture.building import TORTURED, build_with_checks
-from blklab.execution.torture.document import TortureDocument
-from blklab.execution.torture.torture import CHECKS, TortureRequest, torture
 from blklab.guests.kernels.source import DEBIAN
+from blklab.labs.torture.building import TORTURED, build_with_checks
+from blklab.labs.torture.document import TortureDocument
+from blklab.labs.torture.torture import CHECKS, TortureRequest, torture
 from blklab.quantities.units import format_duration, parse_duration_ns
 
 _KINDS = {

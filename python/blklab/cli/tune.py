@@ -14,11 +14,11 @@ from blklab.cli.options import cluster_option, experiment_options, json_option, 
 from blklab.cli.output import console_out, print_note, require_writable, write_own_text, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, InterruptedRunError
-from blklab.execution.tuning.document import TuneDocument
-from blklab.execution.tuning.page import tune_html
-from blklab.execution.tuning.text import finalist_rows, headline, sentences
-from blklab.execution.tuning.trials import Trial
-from blklab.execution.tuning.tuning import DEFAULT_TRIALS, Preparation, TuningRequest, prepare, tune
+from blklab.labs.tuning.document import TuneDocument
+from blklab.labs.tuning.page import tune_html
+from blklab.labs.tuning.text import finalist_rows, headline, sentences
+from blklab.labs.tuning.trials import Trial
+from blklab.labs.tuning.tuning import DEFAULT_TRIALS, Preparation, TuningRequest, prepare, tune
 from blklab.quantities.units import format_duration
 from blklab.records.locations import default_report_folder
 from blklab.records.store import Store

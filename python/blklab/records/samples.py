@@ -139,7 +139,7 @@ class JobSample(_Record):
     clone_bytes: list[int] | None = None
     """Bytes that each clone moved; None if the backend does not distinguish clones."""
     promised_weight: float | None = None
-    """The total weight with which the clones competed (`blklab.execution.entitlement`); None if undefined."""
+    """The weight with which the clones competed (`blklab.experiment.entitlement`); None if undefined."""
     rates: RateWindows | None = None
     """None if the backend does not record it."""
     command: CommandSample | None = None

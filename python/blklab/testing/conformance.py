@@ -23,15 +23,15 @@ from blklab.api.experiments import compare
 from blklab.backends import BACKENDS, backend_for
 from blklab.cli import COMMANDS
 from blklab.cli.commands import CommandHelp
-from blklab.reanalysis.readers import READERS, read_source
-from blklab.reanalysis.readers.protocol import ReaderOptions, Source
+from blklab.labs.reanalysis.readers import READERS, read_source
+from blklab.labs.reanalysis.readers.protocol import ReaderOptions, Source
+from blklab.labs.studies import STUDIES
+from blklab.labs.studies.replication.options import StudyOptions
+from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.samples import RunSample
 from blklab.simulator.core import known_schedulers
 from blklab.simulator.simulation import SimulationResult, simulate
 from blklab.spec.targets import parse_target
-from blklab.studies import STUDIES
-from blklab.studies.replication.options import StudyOptions
-from blklab.studies.replication.study_folder import StudyFolder
 from blklab.testing.experiments import make_experiment, make_spec, make_workload
 
 _MIXED = {

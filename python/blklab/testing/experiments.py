@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from blklab.execution.entitlement import with_promises
+from blklab.experiment.entitlement import with_promises
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.machine_events import DiskTraffic, MachineEvents
 from blklab.records.samples import (

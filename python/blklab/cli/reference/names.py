@@ -14,7 +14,8 @@ import click
 from blklab.analysis.metrics import METRICS
 from blklab.cli.options import ExperimentFlag
 from blklab.cli.reference.tree import CommandNode, metavar_of
-from blklab.reanalysis.readers import READERS
+from blklab.labs.reanalysis.readers import READERS
+from blklab.labs.studies import replicable_study_names
 from blklab.shipped import shipped_folder
 from blklab.simulator.core import known_schedulers
 from blklab.spec.goals import NAMED_GOALS
@@ -22,7 +23,6 @@ from blklab.spec.machines import THIS, shipped_machines
 from blklab.spec.options import Option
 from blklab.spec.profiles import device_kinds, shipped_profiles
 from blklab.spec.workloads import shipped_commands, shipped_workloads
-from blklab.studies import replicable_study_names
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,20 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from blklab.execution.advice.document import AdviseDocument
-from blklab.execution.calibration.disk.document import DiskCalibration
-from blklab.execution.iocost.document import IoCostDocument
-from blklab.execution.judgement.document import JudgementDocument
-from blklab.execution.torture.document import TortureDocument
-from blklab.execution.tuning.document import TuneDocument
-from blklab.reanalysis.report.document import AnalyseDocument
+from blklab.labs.advice.document import AdviseDocument
+from blklab.labs.calibration.disk.document import DiskCalibration
+from blklab.labs.iocost.document import IoCostDocument
+from blklab.labs.judgement.document import JudgementDocument
+from blklab.labs.reanalysis.report.document import AnalyseDocument
+from blklab.labs.studies.replication.report.document import StudyDocument
+from blklab.labs.torture.document import TortureDocument
+from blklab.labs.tuning.document import TuneDocument
 from blklab.report.documents.between_runs import ChangeDocument
 from blklab.report.documents.comparison import CompareDocument, RunDocument
 from blklab.report.documents.fleet import FleetDocument
 from blklab.report.trace.document import ExplainDocument
 from blklab.report.trace.pair import ExplainPairDocument
 from blklab.report.waits.document import WhereDocument
-from blklab.studies.replication.report.document import StudyDocument
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -1,0 +1,92 @@
+"""A judgement as a page of plain text, to attach to a mail."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from blklab.analysis.metrics import metric_named
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.labs.judgement.answers import LEVEL, MARGIN, JudgementAnswer, Outcome
+from blklab.labs.judgement.document import outcome_of
+from blklab.labs.judgement.judge import Judgement
+from blklab.labs.judgement.questions import JudgementQuestion
+
+_SENTENCES = {
+    "identical": "The same to the bit: no question runs code that differs, or that code does the same.",
+    "same": "The kernels run differently, and equally fast.",
+    "faster": "Faster, and slower for nobody who was asked.",
+    "slower": "Slower, and faster for nobody who was asked.",
+    "mixed": "Slower for some, faster for others.",
+    "undecided": "No difference is proven, and some are not excluded.",
+    "broken": "The kernel fails.",
+}
+_SAME_BYTES = "The same bytes: both kernels are the same file, so nothing was run."
+_ORDER: tuple[Outcome, ...] = ("broken", "slower", "faster", "undecided", "same")
+_MAIL_WIDTH = 76
+_NAMES = {"iops": "I/Os a second", "latency_mean": "mean latency", "latency_p99": "p99 latency"}
+
+
+def page_of(judgement: Judgement) -> str:
+    """The page: verdict, counts, then every answer that is not the same to the bit, the worst first."""
+    return "\n".join(_lines(judgement)) + "\n"
+
+
+def _lines(judgement: Judgement) -> Iterator[str]:
+    yield _SAME_BYTES if judgement.same_bytes else _SENTENCES[outcome_of(judgement)]
+    yield ""
+    yield f"  base   {_title(judgement.base)}"
+    yield f"  judged {_title(judgement.other)}"
+    yield ""
+    counts = [f"{len(judgement.asked)} questions", f"{judgement.identical} the same to the bit"]
+    found = {outcome: len(_questions(judgement.of(outcome))) for outcome in _ORDER}
+    counts += [f"{outcome} in {number}" for outcome, number in found.items() if number]
+    yield f"{', '.join(counts)}."
+    for outcome in _ORDER:
+        if answers := judgement.of(outcome):
+            yield ""
+            yield from _table(outcome, answers)
+    yield ""
+    yield from textwrap.wrap(_about(judgement), _MAIL_WIDTH)
+
+
+def _about(judgement: Judgement) -> str:
+    return (
+        f"Questions of version {judgement.version}, on modelled disks in virtual time, cost table "
+        f"{judgement.machine}. Speeds are multiples of the base's, of I/Os or of the inverse of latencies. "
+        f"Intervals are at {1 - LEVEL:.0%}, the chance of any false answer is at most {LEVEL:.0%}, and less "
+        f"than {MARGIN:.0%} counts as the same. Anyone who repeats this gets the same bytes."
+    )
+
+
+def _questions(answers: Iterable[JudgementAnswer]) -> set[JudgementQuestion]:
+    return {answer.question for answer in answers}
+
+
+def _title(kernel: KernelBuild) -> str:
+    patches = "".join(f" + {patch.name}" for patch in kernel.record.patches)
+    return f"Linux {kernel.version}{patches} (build {kernel.build_id[:12]})"
+
+
+def _table(outcome: Outcome, answers: Sequence[JudgementAnswer]) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [("disk", "scheduler", "load", "job", "metric", "speed", "interval")]
+    rows += [_row(answer) for answer in answers]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    yield f"{outcome.capitalize()}:"
+    for row in rows:
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def answer_text(answer: JudgementAnswer) -> str:
+    """An answer in one line, without its question."""
+    return " ".join(part for part in _row(answer)[3:] if part)
+
+
+def _row(answer: JudgementAnswer) -> tuple[str, ...]:
+    question = answer.question
+    where = (question.disk, question.scheduler, question.load)
+    if answer.speed is None or answer.interval is None or answer.metric is None:
+        return (*where, "", answer.error or "", "", "")
+    low, high = answer.interval
+    name = _NAMES.get(answer.metric, metric_named(answer.metric).name.replace("_", " "))
+    return (*where, answer.job or "", name, f"{answer.speed:.3g}", f"[{low:.3g}, {high:.3g}]")

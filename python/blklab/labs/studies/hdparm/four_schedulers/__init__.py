@@ -1,0 +1,10 @@
+"""The study of ``hdparm -tT`` on two machines, with a kyber that busy-waits and mq-deadline's tunables."""
+
+from __future__ import annotations
+
+from blklab.labs.studies.hdparm.four_schedulers.experiments import experiments
+from blklab.labs.studies.hdparm.four_schedulers.reading import read
+from blklab.labs.studies.replication.options import STUDY_BACKENDS
+from blklab.labs.studies.replication.protocol import Study
+
+STUDY = Study("hdparm-four-schedulers", STUDY_BACKENDS, experiments, read)

@@ -1,0 +1,128 @@
+"""Builds statements from estimates: one constructor for each kind of claim.
+
+The interval of repeated runs decides; a statement is undecided if the interval leaves it open. A single run
+of a model has no interval: its value decides.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+from blklab.analysis.statistics.intervals import geometric_mean_interval
+from blklab.labs.studies.replication.result import Estimate, Origin, Statement, StatementOutcome
+from blklab.quantities.formatting import rounded
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+CONFIDENCE = 0.95
+
+
+def mean_of(values: Sequence[float]) -> Estimate:
+    """Geometric mean of positive values, with its interval if there are several.
+
+    The interval has no width if all values are the same, as those of a model without randomness are.
+    """
+    interval = geometric_mean_interval(values, CONFIDENCE)
+    return Estimate(interval.mean, interval.low, interval.high)
+
+
+def estimate_text(estimate: Estimate, unit: str = "") -> str:
+    """``2.93 [2.22, 3.86] MiB/s``."""
+    after = f" {unit}" if unit else ""
+    if estimate.low is None or estimate.high is None:
+        return f"{rounded(estimate.value)}{after}"
+    half = (estimate.high - estimate.low) / 2
+    bounds = ", ".join(
+        rounded(bound, half, digits_of=estimate.value) for bound in (estimate.low, estimate.high)
+    )
+    return f"{rounded(estimate.value, half)} [{bounds}]{after}"
+
+
+class StatementDetails(TypedDict, total=False):
+    """Optional details of a statement."""
+
+    origin: Origin
+    """Each constructor has its own default."""
+    why: str
+    """The cause, or the reason why our result differs."""
+
+
+def within(
+    name: str,
+    says: str,
+    estimate: Estimate,
+    at_least: float,
+    at_most: float,
+    *,
+    unit: str = "",
+    **details: Unpack[StatementDetails],
+) -> Statement:
+    """The value lies between two bounds, inclusive."""
+    outcome = _inside(estimate, at_least, at_most)
+    return Statement(name, says, outcome=outcome, found=estimate_text(estimate, unit), **_OURS | details)
+
+
+def greater(
+    name: str, says: str, ratio: Estimate, than: float = 1.0, **details: Unpack[StatementDetails]
+) -> Statement:
+    """The ratio is strictly greater than a number."""
+    low, high = _low(ratio), _high(ratio)
+    outcome: StatementOutcome = "holds" if low > than else "fails" if high <= than else "undecided"
+    return Statement(name, says, outcome=outcome, found=estimate_text(ratio), **_PUBLISHED | details)
+
+
+def equal(
+    name: str, says: str, ratio: Estimate, *, margin: float = 0.02, **details: Unpack[StatementDetails]
+) -> Statement:
+    """The ratio is 1 within a margin: there is no effect."""
+    outcome = _inside(ratio, 1 / (1 + margin), 1 + margin)
+    return Statement(name, says, outcome=outcome, found=estimate_text(ratio), **_OURS | details)
+
+
+def ordered(
+    name: str,
+    says: str,
+    estimates: Mapping[str, Estimate],
+    *,
+    unit: str = "",
+    **details: Unpack[StatementDetails],
+) -> Statement:
+    """The estimates are in descending order.
+
+    The order of two neighbours is decided if their intervals do not overlap.
+    """
+    entries = list(estimates.values())
+    steps = [_inside_order(one, other) for one, other in itertools.pairwise(entries)]
+    outcome: StatementOutcome = (
+        "fails" if "fails" in steps else "undecided" if "undecided" in steps else "holds"
+    )
+    found = ", ".join(f"{label} {estimate_text(one, unit)}" for label, one in estimates.items())
+    return Statement(name, says, outcome=outcome, found=found, **_PUBLISHED | details)
+
+
+_OURS: StatementDetails = {"origin": "ours"}
+_PUBLISHED: StatementDetails = {"origin": "published"}
+
+
+def _inside_order(greater_one: Estimate, lesser: Estimate) -> StatementOutcome:
+    if _low(greater_one) > _high(lesser):
+        return "holds"
+    return "fails" if _high(greater_one) < _low(lesser) else "undecided"
+
+
+def _inside(estimate: Estimate, at_least: float, at_most: float) -> StatementOutcome:
+    low, high = _low(estimate), _high(estimate)
+    if at_least <= low and high <= at_most:
+        return "holds"
+    return "fails" if high < at_least or low > at_most else "undecided"
+
+
+def _low(estimate: Estimate) -> float:
+    return estimate.value if estimate.low is None else estimate.low
+
+
+def _high(estimate: Estimate) -> float:
+    return estimate.value if estimate.high is None else estimate.high

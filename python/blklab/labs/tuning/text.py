@@ -1,0 +1,77 @@
+"""A tuning in words, for the terminal and the head of the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from blklab.labs.tuning.document import GainPart, RecommendationPart, TrialPart, TuneDocument
+from blklab.quantities.formatting import count_of, metric_title, ratio_text
+
+
+def headline(document: TuneDocument) -> str:
+    """The answer in one line."""
+    if document.recommendation is not None:
+        return f"{document.recommendation.choice} beats {document.default}"
+    return f"Nothing was confirmed to beat {document.default}"
+
+
+def sentences(document: TuneDocument) -> list[str]:
+    """The answer, what it rests on, and what to do."""
+    said = [_confirmed(document, document.recommendation)]
+    best = max((one for one in document.trials if one.score is not None), key=_score, default=None)
+    said.append(
+        f"The search tried {len(document.trials)} of {document.candidates:,} candidates on "
+        f"{document.model} in {count_of(document.simulated_runs, 'simulated run')}"
+        + ("." if best is None else f"; the best there is {_percent(_score(best))} better than the default.")
+    )
+    return said
+
+
+def finalist_rows(document: TuneDocument) -> list[tuple[str, str, str]]:
+    """Each finalist with its gain on the model and on the target."""
+    rows = []
+    for one in document.finalists:
+        measured = one.error or _gains_text(one.measured)
+        rows.append((choice_text(one), _percent(_score(one)), measured))
+    return rows
+
+
+def choice_text(trial: TrialPart) -> str:
+    """A candidate in the grammar of schedulers."""
+    return ":".join([trial.scheduler, *(f"{key}={value}" for key, value in trial.settings.items())])
+
+
+def _confirmed(document: TuneDocument, found: RecommendationPart | None) -> str:
+    if found is not None:
+        return f"On {document.target} it has {_gains_text(found.gains)}, against {document.default}."
+    if document.confirmation is None and document.finalists:
+        return f"{document.target} refuses every candidate that the model prefers."
+    if document.confirmation is None:
+        return (
+            f"On the model no candidate is better than {document.default} by half a percent, so "
+            f"{document.target} was not asked."
+        )
+    finalists = count_of(len(document.finalists), "candidate")
+    return (
+        f"The model prefers {finalists}, but on {document.target} none of them is known to be better than "
+        f"{document.default}: {document.confirmation.verdict.text}."
+    )
+
+
+def _gains_text(gains: Sequence[GainPart]) -> str:
+    return ", ".join(
+        f"{metric_title(one.metric)} {ratio_text(one.ratio, one.ci_low, one.ci_high)}"
+        + (f" under {one.workload}" if len(gains) > 1 else "")
+        for one in gains
+    )
+
+
+def _score(trial: TrialPart) -> float:
+    return trial.score if trial.score is not None else -math.inf
+
+
+def _percent(ratio: float) -> str:
+    if ratio >= 2:
+        return f"{ratio:.1f} times"
+    return f"{100 * (ratio - 1):.1f} %"

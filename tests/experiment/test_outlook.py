@@ -1,0 +1,42 @@
+"""The plan before the first run, and budgets that cannot suffice."""
+
+from __future__ import annotations
+
+import pytest
+
+from blklab.experiment.outlook import outlook_of
+from blklab.spec.experiment import ExperimentSpec
+from blklab.testing.experiments import make_spec, make_workload
+
+SECOND_NS = 1_000_000_000
+
+
+def _spec(budget_s: int, **changes: object) -> ExperimentSpec:
+    spec = make_spec(["none", "mq-deadline", "kyber", "bfq"], [make_workload("reads"), make_workload("log")])
+    settled = {"stopping": "settled", "blocks": None, "budget_ns": budget_s * SECOND_NS}
+    return spec.model_copy(update={**settled, "runtime_ns": 5 * SECOND_NS, **changes})
+
+
+def test_a_short_budget_is_seen_before_it_is_spent() -> None:
+    outlook = outlook_of(_spec(90), ["reads", "log"], in_real_time=True)
+    assert (outlook.schedulers, outlook.workloads, outlook.ends_when_settled) == (4, 2, True)
+    assert outlook.shortage is not None
+    assert outlook.shortage.blocks == 2
+    assert outlook.shortage.needed > 2
+    enough = outlook_of(
+        _spec(outlook.shortage.enough_ns // SECOND_NS + 1), ["reads", "log"], in_real_time=True
+    )
+    assert enough.shortage is None
+
+
+@pytest.mark.parametrize("in_blocks", [[], ["log"]])
+def test_switched_workloads_have_their_part_of_the_budget(in_blocks: list[str]) -> None:
+    shortage = outlook_of(_spec(90), in_blocks, in_real_time=True).shortage
+    assert (shortage is not None) == bool(in_blocks)
+
+
+def test_models_and_fixed_numbers_have_no_shortage() -> None:
+    assert outlook_of(_spec(1), ["reads", "log"], in_real_time=False).shortage is None
+    fixed = _spec(1, stopping="fixed", blocks=3, budget_ns=None)
+    outlook = outlook_of(fixed, ["reads", "log"], in_real_time=True)
+    assert (outlook.shortage, outlook.blocks, outlook.ends_when_settled) == (None, 3, False)
