@@ -26,6 +26,7 @@ MOST_RESULT_BYTES = 256 << 20
 MOST_TIMELINE_BYTES = 4 << 30
 """The largest timeline."""
 
+_BLOCK_BYTES = 1 << 20
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _LINK = "is a symbolic link, which is not followed: name the file itself"
 
@@ -47,10 +48,13 @@ def read_bytes(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> bytes:
     _refuse_device(path.stat().st_mode, path)
     with path.open("rb") as file:
         _refuse_device(os.fstat(file.fileno()).st_mode, path)
-        content = file.read(most_bytes + 1)
+        content = bytearray()
+        # `read(n)` takes n bytes of memory at once, however short the file is.
+        while block := file.read(min(_BLOCK_BYTES, most_bytes + 1 - len(content))):
+            content += block
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"has more than {most_bytes >> 20} MiB", str(path))
-    return content
+    return bytes(content)
 
 
 def read_text(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> str:

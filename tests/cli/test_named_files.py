@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import threading
 from pathlib import Path
 
@@ -112,3 +113,18 @@ def test_a_terminal_or_a_pipe_is_written_to_as_it_is() -> None:
     os.close(writing)
     with os.fdopen(reading, "rb") as end:
         assert end.read() == b"new"
+
+
+def test_a_short_file_takes_no_more_memory_than_it_has(tmp_path: Path) -> None:
+    """Timelines may have 4 GiB, which a machine with less memory refuses at once."""
+    file = tmp_path / "short"
+    file.write_bytes(b"content")
+    assert read_bytes(file, sys.maxsize - 1) == b"content"
+
+
+def test_a_file_may_have_all_that_is_permitted_and_no_byte_more(tmp_path: Path) -> None:
+    file = tmp_path / "long"
+    file.write_bytes(bytes(3 << 20))
+    assert len(read_bytes(file, 3 << 20)) == 3 << 20
+    with pytest.raises(OSError, match="has more than 2 MiB"):
+        read_bytes(file, (3 << 20) - 1)

@@ -242,6 +242,11 @@ class Machine:
             "block_set_io_throttle", id=disk, bps=0, bps_rd=0, bps_wr=0, iops=iops, iops_rd=0, iops_wr=0
         )
 
+    def load_runs_on(self, path: str) -> bool:
+        """Whether fio has a disk, or a file in a folder, open; blklab also starts fio to ask it questions."""
+        opened = "for process in $(pgrep -x fio); do ls -l /proc/$process/fd 2>/dev/null; done"
+        return f"-> {path}" in self.run(opened).text
+
     def names(self) -> dict[str, str]:
         """The kernel's name of each disk, by serial number."""
         pairs = [line.split() for line in self.run(_SERIAL_NUMBERS).text.splitlines()]

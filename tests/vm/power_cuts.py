@@ -82,8 +82,7 @@ def cut_power_at(machine: Machine, moment: int, undisturbed: Undisturbed) -> Non
 def cut_power_under_load(machine: Machine) -> None:
     """Cuts the power as soon as a comparison's load runs."""
     comparison = machine.begin(_COMPARE)
-    running = "ps -e -o comm="
-    wait_until(lambda: "fio" in machine.run(running).text.split(), "the load runs", process=comparison)
+    wait_until(lambda: machine.load_runs_on(FOLDER), "the load runs", process=comparison)
     _cut_power(machine, comparison)
 
 

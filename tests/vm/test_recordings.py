@@ -14,7 +14,8 @@ pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 NUMBER_OF_IOS = 64
 READER = "fio --name=reader --filename={} --rw=randread --bs=4k --size=8m --direct=1"
 LOAD = f"{READER} --number_ios={NUMBER_OF_IOS}"
-ENDLESS = f"systemd-run --quiet --unit reader {READER} --time_based --runtime=3600s"
+# Collected when it has stopped: the next test starts a unit of this name.
+ENDLESS = f"systemd-run --quiet --collect --unit reader {READER} --time_based --runtime=3600s"
 
 
 @pytest.fixture(scope="module")

@@ -20,9 +20,7 @@ def test_an_unplugged_disk_ends_the_run(machine: Machine, disk: str) -> None:
     load = put_file(machine, "/root/long.fio", READ.replace("runtime=1s", "runtime=600s"))
     before = read_settings(machine)
     comparison = machine.begin(f"blklab compare /dev/{name} -w {load} -s none,bfq --blocks 3")
-    wait_until(
-        lambda: "fio" in machine.run("ps -e -o comm=").text.split(), "the load runs", process=comparison
-    )
+    wait_until(lambda: machine.load_runs_on(f"/dev/{name}"), "the load runs", process=comparison)
     machine.unplug(disk)
     printed, _ = comparison.communicate()
     assert comparison.returncode == 5, printed
