@@ -54,9 +54,10 @@ true.
 `studies/*/published/*.csv` (the values as printed) and `studies/*/claims.toml` (the conclusions, and the
 comparisons that would support them). [analyse.md](../reference/analyse.md) explains how values are
 compared. All intervals are 95 % intervals; Holm's method corrects the pairs of a table together;
-differences within 2 % count as equal. CSV files have every [level](tables/studies-levels.csv) (number of
-values, mean, standard deviation, Kendall's trend) and every [pair](tables/studies-pairs.csv) (effect, p by
-Holm, the difference that could be detected).
+differences within 2 % count as equal. CSV files have the [evidence](tables/studies-claims.csv) for
+each conclusion, every [level](tables/studies-levels.csv) (number of values, mean, standard deviation,
+Kendall's trend), every [pair](tables/studies-pairs.csv) (effect, p by Holm, the difference that could be
+detected), and [remarks](tables/studies-remarks.csv) on single values and designs.
 
 You can run the experiments again. `blklab study list` lists them. `blklab study run NAME` (or `all`) runs
 one as its authors did, then in a better design, and shows the published values beside ours. `--on sim` uses
@@ -78,6 +79,14 @@ def published_studies_page() -> PageWithFiles:
     ]
     place = ("study", "question", "values")
     tables = {
+        "studies-claims.csv": csv_text(
+            ("study", "conclusion", "result", "evidence"),
+            [claim for reading in readings for claim in _claims(reading)],
+        ),
+        "studies-remarks.csv": csv_text(
+            (*place, "remark"),
+            [(*where, _without_folders(warning)) for where, found in cells for warning in found.warnings],
+        ),
         "studies-levels.csv": csv_text(
             (*place, "level", "n", "mean [95 % interval]", "unit", "sd", "trend (p)"),
             [(*where, *level) for where, found in cells for level in _levels(found)],
@@ -114,21 +123,25 @@ def _overview(readings: Sequence[StudyReading]) -> str:
 
 def _study(reading: StudyReading, images: dict[str, str]) -> str:
     study = reading.study
-    units = {reanalysis.name: reanalysis.unit for reanalysis in study.reanalyses}
     again = reading.name in replicable_study_names()
-    claims = [_claim_row(claim, units[claim.claim.reanalysis]) for claim in reading.claims]
+    claims = [(claim.claim.says, f"**{claim.status}**") for claim in reading.claims]
     parts = [
         f"## {study.title}",
         f"From {study.source} ([`studies/{reading.name}`](../../studies/{reading.name})).",
         *([f"Run again: [the simulator's results](studies/{reading.name}.md)."] if again else []),
         study.set_up.strip(),
         f"*Concludes:* {study.concludes.strip()}",
-        markdown_table(("Conclusion", "Result", "Evidence"), claims),
+        markdown_table(("Conclusion", "Result"), claims),
     ]
     parts += [f"*{claim.claim.says}* {claim.claim.remark}" for claim in reading.claims if claim.claim.remark]
     for reanalysis in study.reanalyses:
         parts.append(_question(reading, reanalysis, reading.answers[reanalysis.name], images))
     return "\n\n".join(parts)
+
+
+def _claims(reading: StudyReading) -> list[tuple[str, str, str, str]]:
+    units = {reanalysis.name: reanalysis.unit for reanalysis in reading.study.reanalyses}
+    return [(reading.name, *_claim_row(claim, units[claim.claim.reanalysis])) for claim in reading.claims]
 
 
 def _claim_row(reading: ClaimReading, unit: str) -> tuple[str, str, str]:
@@ -146,7 +159,7 @@ def _claim_row(reading: ClaimReading, unit: str) -> tuple[str, str, str]:
         else:
             p = "" if pair.ci_low is None else f", p = {pair.p_adjusted:.2g}"
             said.append(f"{effect_text(pair, unit)} against {pair.second}{p}")
-    return claim.says, f"**{reading.status}**", "; ".join([*said, *reading.reasons])
+    return claim.says, reading.status, "; ".join([*said, *reading.reasons])
 
 
 def _question(
@@ -154,8 +167,6 @@ def _question(
 ) -> str:
     command = shlex.join(["blklab", "analyse", *reanalysis.arguments(reading.name)])
     parts = [f"### {reanalysis.title}", f"```sh\n{command}\n```"]
-    reasons = [reason for section in answer.sections for reason in section.design.reasons]
-    parts.append(f"Design: {'; '.join(dict.fromkeys(reasons))}.")
     if reanalysis.remarks:
         parts.append("\n".join(f"* {remark}" for remark in reanalysis.remarks))
     for index, found in enumerate(answer.findings, start=1):
@@ -171,7 +182,7 @@ def _cell(found: StratumFindings, image: str) -> str:
         f"![{found.stratum.title}: every value, means and intervals]({IMAGES}/{image})",
     ]
     settled = supported_sentences(found) or ["No pair is settled."]
-    parts.append("\n".join(f"* {_without_folders(sentence)}" for sentence in [*settled, *found.warnings]))
+    parts.append("\n".join(f"* {_without_folders(sentence)}" for sentence in settled))
     return "\n\n".join(parts)
 
 
