@@ -22,7 +22,8 @@ from blklab.simulator.core import known_schedulers
 from blklab.simulator.timeline import table_formats
 from blklab.spec.profiles import shipped_profiles
 
-_TUNABLES, _PARAMETERS, _OPTIONS = "scheduler-tunables.csv", "device-parameters.csv", "job-options.csv"
+_TUNABLES, _PARAMETERS = "scheduler-tunables.csv", "device-parameters.csv"
+_TIMELINE, _OPTIONS = "timeline-columns.csv", "job-options.csv"
 
 
 def filled(page: str) -> str:
@@ -37,13 +38,8 @@ def filled(page: str) -> str:
 def _named(entries: Sequence[dict[str, Any]], what: str) -> str:
     if not entries:
         return f"No {what}."
-    names = (f"`{one['name']}` ({_default(one)})" for one in entries)
-    return f"{what.capitalize()}, with their defaults: {', '.join(names)}."
-
-
-def _default(entry: dict[str, Any]) -> str:
-    unit = entry["unit"]
-    return str(entry["default"]) if unit in ("", "bool", "choice") else f"{entry['default']} {unit}"
+    names = (f"`{one['name']}`" for one in entries)
+    return f"{what.capitalize()}: {', '.join(names)}."
 
 
 def _parameters_file(entries: Iterable[tuple[str, Sequence[dict[str, Any]]]], owner: str) -> str:
@@ -65,7 +61,7 @@ def _parameters_file(entries: Iterable[tuple[str, Sequence[dict[str, Any]]]], ow
 
 
 def _schedulers() -> str:
-    parts = [f"[Units, ranges and meanings]({FOLDER}/{_TUNABLES}) of all tunables."]
+    parts = [f"[Units, defaults, ranges and meanings]({FOLDER}/{_TUNABLES}) of all tunables."]
     for one in known_schedulers():
         head = f"### {one['name']}\n\n{one['summary']}. Kernels: {one['kernel_versions']}."
         parts.append(f"{head} {_named(one['tunables'], 'tunables')}")
@@ -78,7 +74,7 @@ def _tunables_file() -> str:
 
 def _devices() -> str:
     kinds = json.loads(_core.devices())
-    parts = [f"[Ranges and meanings]({FOLDER}/{_PARAMETERS}) of all parameters."]
+    parts = [f"[Units, defaults, ranges and meanings]({FOLDER}/{_PARAMETERS}) of all parameters."]
     parts += [
         f"### {one['kind']}\n\n{one['summary']}. {_named(one['parameters'], 'parameters')}" for one in kinds
     ]
@@ -107,15 +103,22 @@ def _profiles() -> str:
 
 def _timeline() -> str:
     version, formats = table_formats()
-    parts = [f"Version {version}."]
+    parts = [f"Version {version}. [Place, width, unit and meaning]({FOLDER}/{_TIMELINE}) of each column."]
     for table in formats.values():
-        place, rows = 0, []
-        for name, width, unit, meaning in table.columns:
-            rows.append((f"`{name}`", str(place), str(width), unit, meaning))
-            place += width
-        columns = markdown_table(("Column", "At byte", "Bytes", "Unit", "Meaning"), rows)
-        parts.append(f"Table `{table.name}`, {place} bytes a row:\n\n{columns}")
+        names = ", ".join(f"`{name}`" for name, *_ in table.columns)
+        width = sum(width for _, width, *_ in table.columns)
+        parts.append(f"Table `{table.name}`, {width} bytes a row: {names}.")
     return "\n\n".join(parts)
+
+
+def _timeline_file() -> str:
+    rows = []
+    for table in table_formats()[1].values():
+        place = 0
+        for name, width, unit, meaning in table.columns:
+            rows.append((table.name, name, str(place), str(width), unit, meaning))
+            place += width
+    return csv_text(("table", "column", "at byte", "bytes", "unit", "meaning"), rows)
 
 
 _SUPPORT = {
@@ -167,7 +170,11 @@ TABLES: dict[str, Callable[[], str]] = {
 """By the name in pages."""
 
 FILES: dict[str, dict[str, Callable[[], str]]] = {
-    "simulator": {_TUNABLES: _tunables_file, _PARAMETERS: _parameters_of_devices_file},
+    "simulator": {
+        _TUNABLES: _tunables_file,
+        _PARAMETERS: _parameters_of_devices_file,
+        _TIMELINE: _timeline_file,
+    },
     "job-options": {_OPTIONS: _job_options_file},
 }
 """CSV files beside a page, by its name."""

@@ -48,10 +48,8 @@ def study_page(finding: StudyFinding) -> PageWithFiles:
     parts = [
         f"# {claims.title}",
         f"From {claims.source} ([`studies/{finding.name}`](../../../studies/{finding.name})).",
-        "Analysis of the published values alone: [five published studies, read again](../studies.md).",
+        "What was measured and concluded, and what its values support: [five published studies](../studies.md).",
         *([_REAL_CFQ] if finding.name in _ON_REAL_CFQ else []),
-        claims.set_up.strip(),
-        f"*Concludes:* {claims.concludes.strip()}",
         f"## What the simulator finds\n\n{finding.tally()}: [all statements]({files}-statements.csv).",
         "Published conclusions, and statements of ours that do not hold:",
         markdown_table(
@@ -71,8 +69,7 @@ def study_page(finding: StudyFinding) -> PageWithFiles:
         parts.append(f"**{picture.title}.** {picture.note}")
         parts.append(f"![{picture.title}]({IMAGES}/{finding.name}/{picture.name}.svg)")
     if finding.tables:
-        beside = "beside the published or intended ones"
-        parts.append(f"[All values]({files}-values.csv), {beside}: {'; '.join(finding.tables)}.")
+        parts.append(f"[All values]({files}-values.csv), beside the published or intended ones.")
     if result.remarks:
         parts.append("## Notes\n\n" + "\n".join(f"* {remark}" for remark in result.remarks))
     parts.append(_experiments(finding))
