@@ -1,4 +1,4 @@
-"""Draws figure 11, measured and predicted, from the tables of docs/appendix/drives.md.
+"""Draws figure 11, measured and predicted, from the tables beside docs/appendix/drives.md.
 
 As any user, after measure.py has filled the tables::
 
@@ -7,6 +7,7 @@ As any user, after measure.py has filled the tables::
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 import sys
@@ -18,7 +19,7 @@ from markupsafe import Markup
 from blklab.report.drawing.svg import element, label, line, picture, polyline, rectangle
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "appendix"
-PAGE, PICTURE = DOCS / "drives.md", DOCS / "images" / "drives.svg"
+TABLES, PICTURE = DOCS / "tables", DOCS / "images" / "drives.svg"
 COLOURS = {"none": "#333333", "mq-deadline": "#1f6f8b", "kyber": "#3c8d40", "bfq": "#b5432a"}
 PANELS = {
     "11-a": "reads of 4 KiB",
@@ -29,25 +30,27 @@ PANELS = {
 LEAST_US, MOST_US, MOST_JOBS = 30.0, 60_000.0, 32
 PANEL_WIDTH, PANEL_HEIGHT, LEFT, TOP, GAP_X, GAP_Y = 300, 190, 70, 90, 50, 60
 WIDTH, HEIGHT = LEFT + 2 * PANEL_WIDTH + GAP_X + 20, TOP + 2 * PANEL_HEIGHT + GAP_Y + 40
-_ROW = re.compile(r"\| (\d+) \| ([\w-]+)(?:\\\*)? \| ([\d,]+) → ([\d,]+) ")
+_PAIR = re.compile(r"([\d,]+) → ([\d,]+) ")
 Points = dict[str, list[tuple[int, float, float]]]
 """Jobs, measured and predicted microseconds, by scheduler."""
 
 
 def main() -> int:
     """Writes the picture."""
-    PICTURE.write_text(draw(tables_of(PAGE.read_text("utf-8"))), "utf-8")
+    PICTURE.write_text(draw(read_tables(TABLES)), "utf-8")
     return 0
 
 
-def tables_of(text: str) -> dict[str, Points]:
+def read_tables(folder: Path) -> dict[str, Points]:
     """The mean latencies in the page's tables, by figure."""
     found: dict[str, Points] = {}
     for name in PANELS:
-        part = text.partition(f"<!-- table: figure-{name} -->")[2].partition("<!-- end -->")[0]
         points: Points = defaultdict(list)
-        for jobs, scheduler, real, model in _ROW.findall(part):
-            points[scheduler].append((int(jobs), *(float(one.replace(",", "")) for one in (real, model))))
+        with (folder / f"drives-figure-{name}.csv").open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if pair := _PAIR.match(row["Mean, µs"]):
+                    real, model = (float(one.replace(",", "")) for one in pair.groups())
+                    points[row["Scheduler"].rstrip("*")].append((int(row["Jobs"]), real, model))
         found[name] = points
     return found
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from cells import LOADS, PROFILE, Cell, measured, simulated
 from tables import cell_rows, error_rows, finding_rows
 
-from blklab.report.pages.markdown import filled_parts
+from blklab.report.pages.page_files import fill_tables
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "appendix" / "drives.md"
 VARIABLE = "BLKLAB_DRIVE_DATA"
@@ -52,8 +52,7 @@ def main() -> int:
         if len(rows) > 2:
             sys.stdout.write("\n".join([name, *rows, "", ""]))
     if arguments.write:
-        text = PAGE.read_text("utf-8")
-        PAGE.write_text(filled_parts(text, "table", lambda part: "\n".join(["", *tables[part], ""])))
+        fill_tables(PAGE, {name: "\n".join(rows) for name, rows in tables.items()})
     return 0
 
 

@@ -33,7 +33,7 @@ from blklab.labs.iocost.sweep import (
     qos_words,
     scaled,
 )
-from blklab.report.pages.markdown import filled_parts
+from blklab.report.pages.page_files import fill_tables
 from blklab.simulator.request import SimulationRequest
 from blklab.simulator.simulation import SimulationResult, simulate_many
 from blklab.spec.atlas import AtlasDrive, drives, require_drive
@@ -82,8 +82,7 @@ def main() -> int:
     for name, rows in tables.items():
         sys.stdout.write("\n".join([name, *rows, "", ""]))
     if arguments.write:
-        text = PAGE.read_text("utf-8")
-        PAGE.write_text(filled_parts(text, "table", lambda part: "\n".join(["", *tables[part], ""])))
+        fill_tables(PAGE, {name: "\n".join(rows) for name, rows in tables.items()})
     return 0
 
 

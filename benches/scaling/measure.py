@@ -20,7 +20,7 @@ from cells import SCHEDULERS, Cell, Rates, published_rates, simulated_rates
 from drawing import draw
 from findings import FINDINGS
 
-from blklab.report.pages.markdown import filled_parts
+from blklab.report.pages.page_files import fill_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "appendix" / "scaling.md"
@@ -54,8 +54,7 @@ def main() -> None:
         if len(rows) > 2:
             sys.stdout.write("\n".join([name, *rows, "", ""]))
     if arguments.write:
-        text = PAGE.read_text("utf-8")
-        PAGE.write_text(filled_parts(text, "table", lambda part: "\n".join(["", *tables[part], ""])))
+        fill_tables(PAGE, {name: "\n".join(rows) for name, rows in tables.items()})
         PICTURE.parent.mkdir(exist_ok=True)
         PICTURE.write_text(draw(published, simulated))
 

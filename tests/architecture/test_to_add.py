@@ -154,7 +154,9 @@ def test_a_published_study(checkout: Checkout) -> None:
     values = "iotop_processes.csv"
     checkout.copy(f"studies/ionice/published/{values}", "studies/NAME/published/NAME.csv")
     checkout.copy("studies/ionice/claims.toml", "studies/NAME/claims.toml", **{values: f"{NAME}.csv"})
-    page = checkout.run("from blklab.labs.studies.published.page import page_and_images as p; print(p()[0])")
+    page = checkout.run(
+        "from blklab.labs.studies.published.page import published_studies_page as p; print(p().text)"
+    )
     assert f"`studies/{NAME}`" in page
     holds("a published study", checkout)
 

@@ -120,7 +120,7 @@ def test_the_commands_that_take_it_have_its_flag_and_no_other(option: Option) ->
 
 @EACH
 def test_documents_and_scripts_know_it(option: Option) -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    page = (PAGE.with_name("guests.md") if option.table == "guest" else PAGE).read_text(encoding="utf-8")
     assert option.help in page.replace("\\|", "|")
     manual = manual_pages()["blklab-compare.1"].replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
     assert f"\n{option.singular or option.key}" in manual
@@ -139,6 +139,11 @@ def test_the_tables_in_the_docs_are_current(page: Path) -> None:
         f"refresh with `python -m blklab.cli.reference.experiments {page}`"
     )
     assert text.count("<!-- table:") == 1
+
+
+def test_the_file_says_which_commands_take_an_option() -> None:
+    file = PAGE.parent / "tables" / experiments.COMMANDS_FILE
+    assert file.read_text(encoding="utf-8") == experiments.commands_file(), "refresh with `make golden`"
 
 
 def test_the_table_links_to_pages_wherever_they_lie(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from pathlib import Path
@@ -38,5 +39,7 @@ def test_every_goal_is_described() -> None:
 
 def test_every_reader_is_described() -> None:
     text = (REFERENCE / "analyse.md").read_text("utf-8")
-    readers = text.partition("## Readers")[2].partition("##")[0]
-    assert re.findall(r"^\| `([\w-]+)` \|", readers, re.MULTILINE) == list(READERS)
+    names = text.partition("## Readers")[2].partition(": [what")[0]
+    assert re.findall(r"`([\w-]+)`", names) == list(READERS)
+    with (REFERENCE / "tables" / "analyse-readers.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["Reader"] for row in csv.DictReader(file)] == list(READERS)

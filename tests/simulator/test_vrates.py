@@ -51,7 +51,7 @@ def test_the_bench_says_that_its_data_are_missing() -> None:
 
 def test_the_picture_has_every_cell_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = _bench("drawing", monkeypatch)
-    tables = bench.tables_of(bench.PAGE.read_text("utf-8"))
+    tables = bench.read_tables(bench.TABLES)
     cells = sum(len(rows) for points in tables.values() for rows in points.values())
     assert cells > 60
     assert {scheduler for points in tables.values() for scheduler in points} == set(bench.COLOURS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import subprocess
@@ -16,7 +18,7 @@ from blklab.labs.studies import replicable_study, replicable_study_names
 from blklab.labs.studies.published.study import published_study_names
 from blklab.labs.studies.replication.expectations import expected_of, unmet
 from blklab.labs.studies.replication.options import StudyOptions
-from blklab.labs.studies.replication.pages import IMAGES, page_and_images, quick_finding
+from blklab.labs.studies.replication.pages import IMAGES, quick_finding, study_page
 from blklab.labs.studies.replication.report.document import study_document
 from blklab.labs.studies.replication.report.drawing import draw
 from blklab.labs.studies.replication.report.html import render_studies_html
@@ -24,6 +26,7 @@ from blklab.labs.studies.replication.report.monitoring import study_metrics, stu
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.report.drawing.picture_frame import NARROW
 from blklab.report.monitoring.junit import junit_xml
+from blklab.report.pages.page_files import FOLDER
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "docs" / "appendix" / "studies"
@@ -38,14 +41,20 @@ def test_what_must_come_out_does(name: str) -> None:
 @pytest.mark.parametrize("name", replicable_study_names())
 def test_the_page_and_its_pictures_are_up_to_date(name: str) -> None:
     refresh = f"refresh with `python -m blklab.labs.studies.replication.pages docs/appendix/studies {name}`"
-    page, images = page_and_images(quick_finding(name))
-    assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == page, refresh
+    page = study_page(quick_finding(name))
+    assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == page.text, refresh
     folder = PAGES / IMAGES / name
-    assert {path.name for path in folder.iterdir()} == set(images), refresh
-    for file, text in images.items():
+    assert {path.name for path in folder.iterdir()} == set(page.pictures), refresh
+    for file, text in page.pictures.items():
         assert (folder / file).read_text(encoding="utf-8") == text, f"{file}: {refresh}"
         assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - our own drawing
-    assert not re.search(r"\d{8}-\d{4}-\w{4}", page), "names of stored runs change"
+    tables = PAGES / FOLDER
+    assert {path.name for path in tables.glob(f"{name}-*.csv")} == set(page.tables), refresh
+    for file, text in page.tables.items():
+        assert (tables / file).read_text(encoding="utf-8") == text, f"{file}: {refresh}"
+    assert not re.search(r"\d{8}-\d{4}-\w{4}", page.text + "".join(page.tables.values())), (
+        "names of stored runs change"
+    )
 
 
 def test_pages_are_those_of_studies() -> None:
@@ -158,8 +167,11 @@ def test_what_was_intended_is_not_called_published() -> None:
     beside = {value.table: finding.headings(value.table)[0] for value in finding.result.values}
     assert beside["Case 2: shares of the rates"] == "published"
     assert beside["Today's controllers: shares"] == "intended"
-    page, _ = page_and_images(finding)
-    assert "|  | Intended | Ours | Ours / intended |" in page
+    compared = {
+        row["table"]: row["compared with"]
+        for row in csv.DictReader(io.StringIO(study_page(finding).tables["ioband-values.csv"]))
+    }
+    assert compared == beside
 
 
 def test_tallies_keep_published_conclusions_apart() -> None:

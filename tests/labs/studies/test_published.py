@@ -14,12 +14,13 @@ from click.testing import CliRunner
 from blklab.cli.analyse import command
 from blklab.errors import SpecError, UnknownNameError
 from blklab.labs.studies.published.claims import Claim, read_claim
-from blklab.labs.studies.published.page import IMAGES, page_and_images
+from blklab.labs.studies.published.page import IMAGES, published_studies_page
 from blklab.labs.studies.published.study import (
     load_published_study,
     published_study_names,
     read_published_study,
 )
+from blklab.report.pages.page_files import FOLDER
 
 ROOT = Path(__file__).parents[3]
 REFRESH = "refresh with `python -m blklab.labs.studies.published.page docs/appendix/studies.md`"
@@ -155,12 +156,16 @@ def test_a_claim_turned_round_is_contradicted() -> None:
 
 
 def test_the_page_and_its_plots_are_up_to_date() -> None:
-    page, images = page_and_images()
-    assert (ROOT / "docs/appendix/studies.md").read_text(encoding="utf-8") == page, REFRESH
-    folder = ROOT / "docs" / "appendix" / IMAGES
-    assert {path.name for path in folder.iterdir()} == set(images), REFRESH
-    for name, text in images.items():
-        assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: {REFRESH}"
+    page = published_studies_page()
+    appendix = ROOT / "docs" / "appendix"
+    assert (appendix / "studies.md").read_text(encoding="utf-8") == page.text, REFRESH
+    for folder, kind, files in (
+        (appendix / IMAGES, "*.svg", page.pictures),
+        (appendix / FOLDER, "studies-*.csv", page.tables),
+    ):
+        assert {path.name for path in folder.glob(kind)} == set(files), REFRESH
+        for name, text in files.items():
+            assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: {REFRESH}"
 
 
 def test_the_command_writes_page_and_plots(tmp_path: Path) -> None:

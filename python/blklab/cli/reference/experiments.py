@@ -1,6 +1,7 @@
 """Fills tables of options in pages: ``python -m blklab.cli.reference.experiments PAGE…``.
 
-The table ``options`` has all of them, ``guest-options`` those of the TOML table ``[guest]``.
+The table ``options`` has those that any target takes, ``guest-options`` those of the TOML table ``[guest]``.
+A CSV file beside the first says which commands take each.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import sys
 from pathlib import Path
 
 from blklab.report.pages.markdown import filled_parts, markdown_table
+from blklab.report.pages.page_files import csv_text, write_csv_files
 from blklab.spec.experiment import OPTIONS
 from blklab.spec.forms import ASSIGNMENTS, GOAL, GROUP_ASSIGNMENTS
 from blklab.spec.options import Option, Use
 
-HEADINGS = ("Key", "Flag or argument", "Meaning", "Default", "Commands")
+HEADINGS = ("Key", "Flag or argument", "Meaning", "Default")
+COMMANDS_FILE = "experiment-options.csv"
 
 
 def filled(page: Path) -> str:
@@ -25,7 +28,10 @@ def filled(page: Path) -> str:
     Raises:
         KeyError: if the page asks for another table.
     """
-    tables = {"options": OPTIONS, "guest-options": [option for option in OPTIONS if option.table == "guest"]}
+    tables = {
+        "options": [option for option in OPTIONS if option.table != "guest"],
+        "guest-options": [option for option in OPTIONS if option.table == "guest"],
+    }
 
     def table(name: str) -> str:
         return markdown_table(HEADINGS, [_row(option, page) for option in tables[name]])
@@ -33,11 +39,19 @@ def filled(page: Path) -> str:
     return filled_parts(page.read_text(encoding="utf-8"), "table", table)
 
 
+def commands_file() -> str:
+    """All options with the commands that take them."""
+    rows = [
+        (_key(option), _flag(option), option.help, option.shown_default or "none", ", ".join(option.commands))
+        for option in OPTIONS
+    ]
+    return csv_text(("key", "flag or argument", "meaning", "default", "commands"), rows)
+
+
 def _row(option: Option, page: Path) -> tuple[str, ...]:
     told_here = option.table and option.see.startswith(page.name)
     more = f" ([more]({_link(option.see, page)}))" if option.see and not told_here else ""
-    commands = ", ".join(f"`{name}`" for name in option.commands)
-    return (_key(option), _flag(option), f"{option.help}{more}", option.shown_default or "none", commands)
+    return _key(option), _flag(option), f"{option.help}{more}", option.shown_default or "none"
 
 
 def _key(option: Option) -> str:
@@ -79,3 +93,5 @@ if __name__ == "__main__":
         sys.exit("usage: python -m blklab.cli.reference.experiments FILE...")
     for file in map(Path, sys.argv[1:]):
         file.write_text(filled(file), encoding="utf-8")
+        if file.name == "experiments.md":
+            write_csv_files(file, Path(COMMANDS_FILE).stem, {COMMANDS_FILE: commands_file()})

@@ -20,9 +20,14 @@ def parts(page: str, kind: str) -> list[str]:
     return [part["name"] for part in _pattern(kind).finditer(page)]
 
 
-def filled_parts(page: str, kind: str, text_of: Callable[[str], str]) -> str:
-    """Fills the parts of a kind with `text_of` of their names; its errors pass through."""
-    return _pattern(kind).sub(lambda part: f"{part['begin']}{text_of(part['name'])}\n{part['end']}", page)
+def filled_parts(page: str, kind: str, text_of: Callable[[str], str | None]) -> str:
+    """Fills the parts of a kind with `text_of` of their names; None keeps a part, errors pass through."""
+
+    def filled(part: re.Match[str]) -> str:
+        text = text_of(part["name"])
+        return part[0] if text is None else f"{part['begin']}{text}\n{part['end']}"
+
+    return _pattern(kind).sub(filled, page)
 
 
 def _pattern(kind: str) -> re.Pattern[str]:

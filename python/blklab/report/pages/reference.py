@@ -1,6 +1,6 @@
 """Fills the tables of the simulator's page: ``python -m blklab.report.pages.reference PAGE``.
 
-The argument is the page's file.
+The argument is the page's file. Tables that are too long to read in it are written as CSV files beside it.
 
 A table is between ``<!-- table: NAME -->`` and ``<!-- end -->``. The text around it is written by hand.
 """
@@ -10,16 +10,20 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from blklab import _core
 from blklab.quantities.units import format_bytes
 from blklab.report.pages.markdown import filled_parts, markdown_table
+from blklab.report.pages.page_files import FOLDER, csv_text, write_csv_files
 from blklab.simulator.core import known_schedulers
 from blklab.simulator.timeline import table_formats
 from blklab.spec.profiles import shipped_profiles
+
+_TUNABLES, _PARAMETERS = "scheduler-tunables.csv", "device-parameters.csv"
+_TIMELINE, _OPTIONS = "timeline-columns.csv", "job-options.csv"
 
 
 def filled(page: str) -> str:
@@ -31,38 +35,58 @@ def filled(page: str) -> str:
     return filled_parts(page, "table", lambda name: TABLES[name]())
 
 
-def _parameters(entries: Sequence[dict[str, Any]]) -> str:
+def _named(entries: Sequence[dict[str, Any]], what: str) -> str:
     if not entries:
-        return "None."
-    return markdown_table(
-        ("Name", "Unit", "Default", "Range", "Meaning"),
+        return f"No {what}."
+    names = (f"`{one['name']}`" for one in entries)
+    return f"{what.capitalize()}: {', '.join(names)}."
+
+
+def _parameters_file(entries: Iterable[tuple[str, Sequence[dict[str, Any]]]], owner: str) -> str:
+    return csv_text(
+        (owner, "name", "unit", "default", "range", "meaning"),
         [
             (
-                f"`{one['name']}`",
+                name,
+                one["name"],
                 one["unit"].replace("choice", "one of"),
                 str(one["default"]),
                 ", ".join(one["choices"]) if "choices" in one else f"{one['min']} … {one['max']}",
                 one["help"],
             )
-            for one in entries
+            for name, parameters in entries
+            for one in parameters
         ],
     )
 
 
 def _schedulers() -> str:
-    parts = []
+    parts = [f"[Units, defaults, ranges and meanings]({FOLDER}/{_TUNABLES}) of all tunables."]
     for one in known_schedulers():
         head = f"### {one['name']}\n\n{one['summary']}. Kernels: {one['kernel_versions']}."
-        parts.append(f"{head}\n\nTunables:\n\n{_parameters(one['tunables'])}")
-    return "\n\n".join(parts).replace("Tunables:\n\nNone.", "No tunables.")
+        parts.append(f"{head} {_named(one['tunables'], 'tunables')}")
+    return "\n\n".join(parts)
+
+
+def _tunables_file() -> str:
+    return _parameters_file(((one["name"], one["tunables"]) for one in known_schedulers()), "scheduler")
 
 
 def _devices() -> str:
     kinds = json.loads(_core.devices())
-    parts = [f"### {one['kind']}\n\n{one['summary']}.\n\n{_parameters(one['parameters'])}" for one in kinds]
+    parts = [f"[Units, defaults, ranges and meanings]({FOLDER}/{_PARAMETERS}) of all parameters."]
+    parts += [
+        f"### {one['kind']}\n\n{one['summary']}. {_named(one['parameters'], 'parameters')}" for one in kinds
+    ]
     arrays = "arrays of devices of any kind, each with a scheduler of its own; the page cache lies above them"
-    parts.append(f"### RAID\n\n{arrays}.\n\n{_parameters(kinds[0]['array_parameters'])}")
+    parts.append(f"### RAID\n\n{arrays}. {_named(kinds[0]['array_parameters'], 'parameters')}")
     return "\n\n".join(parts)
+
+
+def _parameters_of_devices_file() -> str:
+    kinds = json.loads(_core.devices())
+    entries = [(one["kind"], one["parameters"]) for one in kinds]
+    return _parameters_file([*entries, ("RAID", kinds[0]["array_parameters"])], "kind")
 
 
 def _profiles() -> str:
@@ -79,15 +103,22 @@ def _profiles() -> str:
 
 def _timeline() -> str:
     version, formats = table_formats()
-    parts = [f"Version {version}."]
+    parts = [f"Version {version}. [Place, width, unit and meaning]({FOLDER}/{_TIMELINE}) of each column."]
     for table in formats.values():
-        place, rows = 0, []
-        for name, width, unit, meaning in table.columns:
-            rows.append((f"`{name}`", str(place), str(width), unit, meaning))
-            place += width
-        columns = markdown_table(("Column", "At byte", "Bytes", "Unit", "Meaning"), rows)
-        parts.append(f"Table `{table.name}`, {place} bytes a row:\n\n{columns}")
+        names = ", ".join(f"`{name}`" for name, *_ in table.columns)
+        width = sum(width for _, width, *_ in table.columns)
+        parts.append(f"Table `{table.name}`, {width} bytes a row: {names}.")
     return "\n\n".join(parts)
+
+
+def _timeline_file() -> str:
+    rows = []
+    for table in table_formats()[1].values():
+        place = 0
+        for name, width, unit, meaning in table.columns:
+            rows.append((table.name, name, str(place), str(width), unit, meaning))
+            place += width
+    return csv_text(("table", "column", "at byte", "bytes", "unit", "meaning"), rows)
 
 
 _SUPPORT = {
@@ -100,12 +131,24 @@ _SUPPORT = {
 
 
 def _job_options() -> str:
-    """Every option of fio's manual, with what it does or why it does not."""
-    rows = []
-    for one in sorted(json.loads(_core.job_options()), key=lambda option: option["name"]):
-        names = ", ".join(f"`{name}`" for name in (one["name"], *one["aliases"]))
-        rows.append((names, _SUPPORT[one["support"]], one["help"].replace("|", "\\|")))
-    return markdown_table(("Option", "Honoured", "Meaning, or reason"), rows)
+    """Every option of fio's manual by what blklab does with it; meanings and reasons are in the file."""
+    options = sorted(json.loads(_core.job_options()), key=lambda option: option["name"])
+    parts = [f"[Meaning of each, or the reason against it]({FOLDER}/{_OPTIONS})."]
+    for support, title in _SUPPORT.items():
+        names = (f"`{one['name']}`" for one in options if one["support"] == support)
+        parts.append(f"**{title.capitalize()}**: {', '.join(names)}.")
+    return "\n\n".join(parts)
+
+
+def _job_options_file() -> str:
+    options = sorted(json.loads(_core.job_options()), key=lambda option: option["name"])
+    return csv_text(
+        ("option", "honoured", "meaning, or reason"),
+        [
+            (", ".join((one["name"], *one["aliases"])), _SUPPORT[one["support"]], one["help"])
+            for one in options
+        ],
+    )
 
 
 def _job_options_in_short() -> str:
@@ -126,9 +169,21 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 """By the name in pages."""
 
+FILES: dict[str, dict[str, Callable[[], str]]] = {
+    "simulator": {
+        _TUNABLES: _tunables_file,
+        _PARAMETERS: _parameters_of_devices_file,
+        _TIMELINE: _timeline_file,
+    },
+    "job-options": {_OPTIONS: _job_options_file},
+}
+"""CSV files beside a page, by its name."""
+
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m blklab.report.pages.reference FILE")
     file = Path(sys.argv[1])
     file.write_text(filled(file.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, text_of in FILES.get(file.stem, {}).items():
+        write_csv_files(file, Path(name).stem, {name: text_of()})

@@ -1,7 +1,7 @@
 """Writes the page of the published studies: ``python -m blklab.labs.studies.published.page FILE``.
 
-The plots go into ``images/studies`` beside the page. Every number on the page comes from the analysis; a test
-checks that page and plots are up to date.
+The plots go into ``images/studies`` beside the page, levels and pairs into ``tables/studies-*.csv``. Every
+number comes from the analysis; a test checks that all of them are up to date.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from blklab.labs.studies.published.study import (
 from blklab.quantities.formatting import rounded
 from blklab.report.drawing.palette import colour_rules
 from blklab.report.pages.markdown import markdown_table
+from blklab.report.pages.page_files import PageWithFiles, csv_text, write_csv_files, write_pictures
 from blklab.shipped import shipped_folder
 
 IMAGES = "images/studies"
@@ -53,7 +54,10 @@ true.
 `studies/*/published/*.csv` (the values as printed) and `studies/*/claims.toml` (the conclusions, and the
 comparisons that would support them). [analyse.md](../reference/analyse.md) explains how values are
 compared. All intervals are 95 % intervals; Holm's method corrects the pairs of a table together;
-differences within 2 % count as equal.
+differences within 2 % count as equal. CSV files have the [evidence](tables/studies-claims.csv) for
+each conclusion, every [level](tables/studies-levels.csv) (number of values, mean, standard deviation,
+Kendall's trend), every [pair](tables/studies-pairs.csv) (effect, p by Holm, the difference that could be
+detected), and [remarks](tables/studies-remarks.csv) on single values and designs.
 
 You can run the experiments again. `blklab study list` lists them. `blklab study run NAME` (or `all`) runs
 one as its authors did, then in a better design, and shows the published values beside ours. `--on sim` uses
@@ -62,25 +66,45 @@ machine (as root; it writes only scratch files, in the folder that `--target` na
 sizes and fewer cases; `--html FILE` writes a page. Each study has a page with the simulator's results."""
 
 
-def page_and_images() -> tuple[str, dict[str, str]]:
-    """The page, and its plots by file name."""
+def published_studies_page() -> PageWithFiles:
+    """The page, its plots and its tables."""
     readings = [read_published_study(name) for name in published_study_names()]
     images: dict[str, str] = {}
     parts = [_INTRODUCTION, _overview(readings), *(_study(reading, images) for reading in readings)]
-    return "\n\n".join(parts) + "\n", images
+    cells = [
+        ((reading.name, reanalysis.name, found.stratum.title), found)
+        for reading in readings
+        for reanalysis in reading.study.reanalyses
+        for found in reading.answers[reanalysis.name].findings
+    ]
+    place = ("study", "question", "values")
+    tables = {
+        "studies-claims.csv": csv_text(
+            ("study", "conclusion", "result", "evidence"),
+            [claim for reading in readings for claim in _claims(reading)],
+        ),
+        "studies-remarks.csv": csv_text(
+            (*place, "remark"),
+            [(*where, _without_folders(warning)) for where, found in cells for warning in found.warnings],
+        ),
+        "studies-levels.csv": csv_text(
+            (*place, "level", "n", "mean [95 % interval]", "unit", "sd", "trend (p)"),
+            [(*where, *level) for where, found in cells for level in _levels(found)],
+        ),
+        "studies-pairs.csv": csv_text(
+            (*place, "pair", "effect [95 % interval]", "p (Holm)", "outcome", "detectable from"),
+            [(*where, *pair) for where, found in cells for pair in _pairs(found)],
+        ),
+    }
+    return PageWithFiles("\n\n".join(parts) + "\n", images, tables)
 
 
 def write_page(page_file: Path) -> None:
-    """Writes the page and its plots, and removes plots that the page no longer shows."""
-    page, images = page_and_images()
-    folder = page_file.parent / IMAGES
-    folder.mkdir(parents=True, exist_ok=True)
-    page_file.write_text(page, encoding="utf-8")
-    for name, text in images.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    for old in folder.glob("*.svg"):
-        if old.name not in images:
-            old.unlink()
+    """Writes the page, its plots and its tables, and removes those that it no longer has."""
+    page = published_studies_page()
+    write_pictures(page_file.parent / IMAGES, page.pictures)
+    write_csv_files(page_file, page_file.stem, page.tables)
+    page_file.write_text(page.text, encoding="utf-8")
 
 
 def _overview(readings: Sequence[StudyReading]) -> str:
@@ -99,21 +123,25 @@ def _overview(readings: Sequence[StudyReading]) -> str:
 
 def _study(reading: StudyReading, images: dict[str, str]) -> str:
     study = reading.study
-    units = {reanalysis.name: reanalysis.unit for reanalysis in study.reanalyses}
     again = reading.name in replicable_study_names()
-    claims = [_claim_row(claim, units[claim.claim.reanalysis]) for claim in reading.claims]
+    claims = [(claim.claim.says, f"**{claim.status}**") for claim in reading.claims]
     parts = [
         f"## {study.title}",
         f"From {study.source} ([`studies/{reading.name}`](../../studies/{reading.name})).",
         *([f"Run again: [the simulator's results](studies/{reading.name}.md)."] if again else []),
         study.set_up.strip(),
         f"*Concludes:* {study.concludes.strip()}",
-        markdown_table(("Conclusion", "Result", "Evidence"), claims),
+        markdown_table(("Conclusion", "Result"), claims),
     ]
     parts += [f"*{claim.claim.says}* {claim.claim.remark}" for claim in reading.claims if claim.claim.remark]
     for reanalysis in study.reanalyses:
         parts.append(_question(reading, reanalysis, reading.answers[reanalysis.name], images))
     return "\n\n".join(parts)
+
+
+def _claims(reading: StudyReading) -> list[tuple[str, str, str, str]]:
+    units = {reanalysis.name: reanalysis.unit for reanalysis in reading.study.reanalyses}
+    return [(reading.name, *_claim_row(claim, units[claim.claim.reanalysis])) for claim in reading.claims]
 
 
 def _claim_row(reading: ClaimReading, unit: str) -> tuple[str, str, str]:
@@ -131,7 +159,7 @@ def _claim_row(reading: ClaimReading, unit: str) -> tuple[str, str, str]:
         else:
             p = "" if pair.ci_low is None else f", p = {pair.p_adjusted:.2g}"
             said.append(f"{effect_text(pair, unit)} against {pair.second}{p}")
-    return claim.says, f"**{reading.status}**", "; ".join([*said, *reading.reasons])
+    return claim.says, reading.status, "; ".join([*said, *reading.reasons])
 
 
 def _question(
@@ -139,8 +167,6 @@ def _question(
 ) -> str:
     command = shlex.join(["blklab", "analyse", *reanalysis.arguments(reading.name)])
     parts = [f"### {reanalysis.title}", f"```sh\n{command}\n```"]
-    reasons = [reason for section in answer.sections for reason in section.design.reasons]
-    parts.append(f"Design: {'; '.join(dict.fromkeys(reasons))}.")
     if reanalysis.remarks:
         parts.append("\n".join(f"* {remark}" for remark in reanalysis.remarks))
     for index, found in enumerate(answer.findings, start=1):
@@ -151,18 +177,31 @@ def _question(
 
 
 def _cell(found: StratumFindings, image: str) -> str:
-    unit = found.stratum.unit or "no unit"
-    levels = [
+    parts = [
+        f"**{found.stratum.title}**, {found.stratum.unit or 'no unit'}",
+        f"![{found.stratum.title}: every value, means and intervals]({IMAGES}/{image})",
+    ]
+    settled = supported_sentences(found) or ["No pair is settled."]
+    parts.append("\n".join(f"* {_without_folders(sentence)}" for sentence in settled))
+    return "\n\n".join(parts)
+
+
+def _levels(found: StratumFindings) -> list[tuple[str, ...]]:
+    return [
         (
             one.level or "(none)",
             str(one.n),
             value_text(one.mean, one.ci_low, one.ci_high),
+            found.stratum.unit or "",
             "-" if one.deviation is None else rounded(one.deviation),
             "-" if one.trend is None or one.p_trend is None else f"{one.trend.tau:+.2f} ({one.p_trend:.2g})",
         )
         for one in found.levels
     ]
-    pairs = [
+
+
+def _pairs(found: StratumFindings) -> list[tuple[str, ...]]:
+    return [
         (
             f"{pair.first} over {pair.second}",
             effect_text(pair, found.stratum.unit),
@@ -176,15 +215,6 @@ def _cell(found: StratumFindings, image: str) -> str:
         )
         for pair in map(downward, found.pairs)
     ]
-    parts = [
-        f"**{found.stratum.title}**, {unit}",
-        f"![{found.stratum.title}: every value, means and intervals]({IMAGES}/{image})",
-        markdown_table(("Level", "n", "Mean", "sd", "Trend (p)"), levels),
-        markdown_table(("Pair", "Effect", "p (Holm)", "Outcome", "Detectable from"), pairs),
-    ]
-    settled = supported_sentences(found) or ["No pair is settled."]
-    parts.append("\n".join(f"* {_without_folders(sentence)}" for sentence in [*settled, *found.warnings]))
-    return "\n\n".join(parts)
 
 
 def _without_folders(text: str) -> str:
