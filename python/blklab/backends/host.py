@@ -39,6 +39,8 @@ from blklab.linux.scratch.space import ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import DiskDescription, TargetDescription
 from blklab.spec.experiment import Conditions
+from blklab.spec.loads import Load
+from blklab.spec.permits import rule_for
 from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target
 
 _SYS_BLOCK = Path("/sys/block")
@@ -50,7 +52,7 @@ class HostBackend:
 
     NAME = "host"
     TIMELINES = False
-    COMMANDS = True
+    COMMANDS = rule_for(Load.COMMAND, NAME) is None
     GUESTS = False
     HISTORY = False
     SWITCHBACK = True

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from blklab.errors import KernelLacksError, RunFailedError, SpaceError, UsageError
+from blklab.errors import KernelLacksError, RunFailedError, SpaceError
 from blklab.guests.command_files import DIRECTORY, SEARCHED, command_root
 from blklab.guests.file_tree import FileTree
 from blklab.guests.kernels.kernel_build import KernelBuild
@@ -107,7 +107,6 @@ class GuestCommands:
             Remarks for the user.
 
         Raises:
-            UsageError: for an option that commands do not go with.
             KernelLacksError: if a kernel has no disk that keeps what is written to it.
             MissingToolError: if a program is missing.
             JobFileError: if the load beside a command would wait for ever.
@@ -115,11 +114,6 @@ class GuestCommands:
         commands = [workload for workload in workloads if workload.command is not None]
         if not commands:
             return []
-        if self._guest.generator == "fio":
-            raise UsageError(
-                f"{commands[0].name} is a command, and fio makes the load only of job files",
-                hint="leave out --generator fio: blklab's own generator makes the load beside a command",
-            )
         for kernel in kernels:
             if not kernel.has_ublk:
                 raise KernelLacksError(

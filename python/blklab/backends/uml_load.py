@@ -40,12 +40,6 @@ def check_load(workload: Workload, guest: GuestOptions) -> list[str]:
             "blklab's own load generator", "leave it out, or let fio make the load: --generator fio"
         )
         return _remarks(workload)
-    if workload.replays:
-        raise JobFileError(
-            "fio cannot replay a recording with what its I/Os wait for",
-            source=workload.source,
-            hint="leave out --generator fio: blklab's own generator replays it",
-        )
     if guest.time == "virtual":
         _refuse_polling(workload)
     return []

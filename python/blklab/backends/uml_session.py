@@ -14,18 +14,17 @@ from pydantic import ValidationError
 
 from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
-from blklab.backends.group_choices import OF_VERSION_2, check_group_choices, unswitchable_choices
+from blklab.backends.group_choices import OF_VERSION_2, check_group_choices
 from blklab.backends.model_changes import changes_request, trial_request, with_changes
-from blklab.backends.model_stretch import CHANGES_QUEUE, stretch_request, stretch_samples
+from blklab.backends.model_stretch import stretch_request, stretch_samples
 from blklab.backends.modelled_device import check_with_core, default_writeback
 from blklab.backends.protocol import SessionOptions
-from blklab.backends.switchable import unswitchable_workload
 from blklab.backends.uml_clocks import bfq_idling_warning, clock_warnings
 from blklab.backends.uml_commands import GuestCommands, command_job
 from blklab.backends.uml_load import check_load
 from blklab.backends.uml_processor_time import is_costly, processor_notes, processors_request
 from blklab.backends.workers import GuestRuns
-from blklab.errors import RunFailedError, UsageError
+from blklab.errors import RunFailedError
 from blklab.guests.boot import INIT, KERNEL, Boot
 from blklab.guests.guest import REQUEST, GuestImage, GuestResult
 from blklab.guests.kernels.kernel_build import KernelBuild
@@ -49,6 +48,7 @@ from blklab.quantities.units import format_duration
 from blklab.records.samples import JobSample, RunSample, TargetDescription
 from blklab.simulator.core import core_error, read_back_settings
 from blklab.spec.guest import GuestOptions
+from blklab.spec.permits import require_runs, why_not_switched
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.queue_attributes import ASYNC_DEPTH
 from blklab.spec.schedulers import SchedulerChoice
@@ -101,10 +101,8 @@ class UmlSession:
         self._programs = programs
         self._boot = boot
         self._guest_commands = commands
-        self._changes_queue = False
-        """Whether a scheduler that was checked has attributes of the queue of its own."""
-        self._unswitchable_choices: str | None = None
-        """The reason why those that were checked cannot take turns within a load, if there is one."""
+        self._choices: Sequence[SchedulerChoice] = ()
+        """The schedulers that were checked."""
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
         """The tunables and attributes that a guest's kernel reports; None in a dry run, which boots none."""
@@ -126,20 +124,15 @@ class UmlSession:
 
         With a single choice, the run itself is the trial.
         """
+        require_runs(self.target.backend, self._options, workloads, self.target.target)
         for choice in choices:
             self._kernel_of(choice).require_scheduler(choice.name)
-        self._changes_queue = any(choice.queue for choice in choices)
-        self._unswitchable_choices = unswitchable_choices(choices)
+        self._choices = choices
         check_group_choices(self._options, choices, workloads)
         notes = clock_warnings(list(self._kernels.values()), self._options.guest) + remarks_on(workloads)
         notes += processor_notes(self._options.machine, list(self._kernels.values()), self._options.guest)
         notes += self._guest_commands.check(workloads, list(self._kernels.values()))
         check_changes(self._options, choices, workloads, self._length_ns)
-        if self._options.changes and self._options.guest.generator == "fio":
-            raise UsageError(
-                "changes in a guest come beneath its own load, not beneath fio",
-                hint="leave out --generator fio",
-            )
         for workload in workloads:
             jobs = workload if workload.command is None else workload.beside
             if jobs is None:
@@ -248,18 +241,10 @@ class UmlSession:
         return with_changes(sample, self._options.changes, request["changes"], answer), answer
 
     def unswitchable(self, workload: Workload) -> str | None:
-        """Refuses schedulers of different kernels, and fio in the guest, beside the usual."""
-        if reason := unswitchable_workload(workload, self._options):
+        """Refuses schedulers of different kernels, beside the usual."""
+        if reason := why_not_switched(workload, self.target.backend, self._options, self._choices):
             return reason
-        if self._changes_queue:
-            return CHANGES_QUEUE
-        if self._unswitchable_choices is not None:
-            return self._unswitchable_choices
-        if len(self._kernels) > 1:
-            return "the schedulers are those of different kernels"
-        if self._options.guest.generator == "fio":
-            return "fio in a guest does not record its I/O by slot"
-        return None
+        return "the schedulers are those of different kernels" if len(self._kernels) > 1 else None
 
     def run_stretch(self, stretch: Stretch) -> list[RunSample]:
         """Boots a guest for one load, in which a process switches at the beginning of each slot.

@@ -1,6 +1,7 @@
 """Fills tables of options in pages: ``python -m blklab.cli.reference.experiments PAGE…``.
 
-The table ``options`` has all of them, ``guest-options`` those of the TOML table ``[guest]``.
+The table ``options`` has all of them, ``guest-options`` those of the TOML table ``[guest]``; ``combinations``
+says which loads, designs and backends go together.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from blklab.cli.matrix import matrix_markdown
 from blklab.report.pages.markdown import filled_parts, markdown_table
 from blklab.spec.experiment import OPTIONS
 from blklab.spec.forms import ASSIGNMENTS, GOAL, GROUP_ASSIGNMENTS
@@ -28,6 +30,8 @@ def filled(page: Path) -> str:
     tables = {"options": OPTIONS, "guest-options": [option for option in OPTIONS if option.table == "guest"]}
 
     def table(name: str) -> str:
+        if name == "combinations":
+            return matrix_markdown()
         return markdown_table(HEADINGS, [_row(option, page) for option in tables[name]])
 
     return filled_parts(page.read_text(encoding="utf-8"), "table", table)
