@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from blklab.backends.host_changes import HostChanges
-from blklab.backends.host_load import LoadContext, Measured
+from blklab.backends.host_load import HostLoad, LoadContext, Measured
 from blklab.errors import RunFailedError
 from blklab.linux.journal.journal import Journal
 from blklab.linux.load.beside import beside_text, endless, load_beside
@@ -30,12 +30,12 @@ _LEAST_JUDGED_BYTES = 1 << 20
 """I/O of a command from which on that of other programs is judged in proportion to it."""
 
 
-class CommandLoad:
+class CommandLoad(HostLoad):
     """The commands of one session. They keep their own state of the page cache."""
 
     def __init__(self, context: LoadContext, fio: Fio) -> None:
         """Changes nothing; fio makes the load beside them."""
-        self._context = context
+        super().__init__(context)
         self._space = CommandSpace(context.space, context.run_folder)
         self._fio = fio
         self._set_up: set[str] = set()
@@ -60,10 +60,6 @@ class CommandLoad:
                     "to let bfq tell them apart"
                 )
         return warnings
-
-    def warnings(self, workload: Workload) -> list[str]:  # noqa: ARG002 - for others
-        """None."""
-        return []
 
     def prepare(self, workloads: Sequence[Workload], journal: Journal, announce: Announce) -> None:
         """Makes room for the commands and runs their set-ups."""

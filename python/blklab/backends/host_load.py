@@ -1,4 +1,4 @@
-"""A kind of load on this machine: the protocol, and what all loads of a session share."""
+"""A kind of load on this machine: its interface, and what all loads of a session share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from blklab.backends.host_changes import HostChanges
 from blklab.backends.host_groups import HostGroups
@@ -54,54 +53,50 @@ class LoadContext:
         self.warm = None
 
 
-class HostLoad(Protocol):
-    """How this machine makes loads of one kind."""
+class HostLoad(ABC):
+    """The making of loads of one kind on this machine."""
 
+    def __init__(self, context: LoadContext) -> None:
+        self._context = context
+
+    @abstractmethod
     def check(self, workloads: Sequence[Workload]) -> list[str]:
-        """Makes sure that all of them can run here; changes nothing.
-
-        Returns:
-            Warnings for the user.
+        """Makes sure that all of them can run here, and gives warnings; changes nothing.
 
         Raises:
             BlklabError: for the first thing that is missing or wrong.
         """
 
-    def warnings(self, workload: Workload) -> list[str]:
+    def warnings(self, workload: Workload) -> list[str]:  # noqa: ARG002 - for others
         """Ways in which a load will differ from what it stands for."""
+        return []
 
-    def prepare(self, workloads: Sequence[Workload], journal: Journal, announce: Announce) -> None:
+    def prepare(self, workloads: Sequence[Workload], journal: Journal, announce: Announce) -> None:  # noqa: B027 - few need it
         """Does once, after files are laid out, what must come before all runs.
 
         Raises:
             BlklabError: if that fails.
         """
 
+    @abstractmethod
     def run(self, cell: Cell, changes: HostChanges | None) -> Measured:
         """Makes the load under the settings in force, with planned changes, if there are any."""
 
-    def judged(self, workload: Workload, events: MachineEvents | None) -> MachineEvents | None:
+    def judged(self, workload: Workload, events: MachineEvents | None) -> MachineEvents | None:  # noqa: ARG002 - for others
         """Events during a run, without those that cannot be told from the load's own doing."""
+        return events
 
     def cache_commands(self) -> list[str]:
         """The shell commands by which page caches come into their state before a run."""
+        return page_cache.commands()
 
+    @abstractmethod
     def commands(self, cell: Cell, changes: HostChanges | None) -> list[str]:
         """The steps of `run` as shell commands, in the working directory."""
 
 
-class JobLoad(ABC):
+class JobLoad(HostLoad):
     """Loads that have the machine to themselves and begin with an empty page cache."""
-
-    def __init__(self, context: LoadContext) -> None:
-        self._context = context
-
-    def warnings(self, workload: Workload) -> list[str]:  # noqa: ARG002 - for others
-        """None."""
-        return []
-
-    def prepare(self, workloads: Sequence[Workload], journal: Journal, announce: Announce) -> None:  # noqa: B027 - few need it
-        """Does nothing."""
 
     def run(self, cell: Cell, changes: HostChanges | None) -> Measured:
         """Drops the page cache and makes the load, while the machine is watched."""
@@ -109,14 +104,6 @@ class JobLoad(ABC):
         folder = self._context.run_folder.ready()
         with self._context.monitor.monitoring(self._asked_ns(cell.workload)):
             return self._make(cell, folder, changes)
-
-    def judged(self, workload: Workload, events: MachineEvents | None) -> MachineEvents | None:  # noqa: ARG002 - for others
-        """All of them."""
-        return events
-
-    def cache_commands(self) -> list[str]:
-        """Drops the page cache of the whole machine."""
-        return page_cache.commands()
 
     def _asked_ns(self, workload: Workload) -> int | None:  # noqa: ARG002 - for others
         """The length that a load is to have; None if its I/Os decide."""

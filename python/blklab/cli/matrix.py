@@ -12,7 +12,7 @@ from rich.table import Table
 
 from blklab.report.pages.markdown import markdown_table
 from blklab.spec.loads import Load, TurnDesign
-from blklab.spec.permits import COLUMNS, RULES, STEADY, RefusedCombination, rule_for
+from blklab.spec.permits import COLUMNS, RULES, STEADY, Refused, rule_for
 
 _HEADINGS = ("Load", "Design", *COLUMNS)
 _STEADY_NOTE = "unless a job " + "; or ".join(
@@ -96,27 +96,26 @@ def matrix_text() -> Group:
     """The table and its notes for the terminal."""
     rows, notes = _rows_and_notes()
     table = Table(*_HEADINGS, box=None, pad_edge=False)
+    numbered = Table("", "", box=None, pad_edge=False, show_header=False)
     for row in rows:
         table.add_row(*row)
-    numbered = Table(box=None, pad_edge=False, show_header=False)
-    numbered.add_column(justify="right")
-    numbered.add_column(overflow="fold")
     for number, note in enumerate(notes, start=1):
-        numbered.add_row(str(number), note)
+        numbered.add_row(f"{number:2}", note)
     return Group(table, "", numbered)
 
 
 def _combination(load: Load, design: TurnDesign, column: str) -> CombinationPart:
     rule = rule_for(load, column, design)
-    steady = rule is None and design is TurnDesign.SWITCHBACK
-    reason = _STEADY_NOTE if steady else "" if rule is None else _message(rule)
+    reason, hint = ("", None) if rule is None else (_message(rule), rule.hint)
+    if rule is None and design is TurnDesign.SWITCHBACK:
+        reason = _STEADY_NOTE
     return CombinationPart(
         load=load.label,
         design=design.value,
         backend=column,
         possible=rule is None,
         reason=reason,
-        hint="" if rule is None or rule.hint is None else rule.hint,
+        hint=hint or "",
     )
 
 
@@ -132,10 +131,8 @@ def _rows_and_notes() -> tuple[list[Sequence[str]], list[str]]:
             cell += f" ({number})"
         rows.setdefault((one.load, one.design), [one.load, one.design]).append(cell)
     for other in document.exceptions:
-        where = "" if other.backends == list(COLUMNS) else f" on {', '.join(other.backends)}"
-        notes[
-            f"{' and '.join(other.loads)}{where} {other.beside}: {_with_hint(other.reason, other.hint)}"
-        ] = 0
+        about = f"{' and '.join(other.loads)} {other.beside}"
+        notes[f"{about}: {_with_hint(other.reason, other.hint)}"] = 0
     return list(rows.values()), list(notes)
 
 
@@ -143,7 +140,7 @@ def _with_hint(reason: str, hint: str) -> str:
     return f"{reason} ({hint})" if hint else reason
 
 
-def _message(rule: RefusedCombination) -> str:
+def _message(rule: Refused) -> str:
     """The message of a rule with words in capitals where it has names."""
     text = rule.reason.replace("{tool}", "hdparm -t")
     return re.sub(r"\{(\w+)\}", lambda field: field[1].upper(), text)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _FIO_IN_GUESTS = "uml with fio"
 COLUMNS = ("host", "sim", "uml", _FIO_IN_GUESTS)
 """The backends, and guests in which fio makes the load (``--generator fio``)."""
-RUNS, SWITCHBACK, CHANGES = TurnDesign
+FIO, HDPARM, COMMAND, REPLAY = ANY_LOAD = tuple(Load)
+RUNS, SWITCHBACK, CHANGES = ANY_DESIGN = tuple(TurnDesign)
 _NO = ("", "0", "none")
 _ADAPTIVE_CONTROLLERS = ("io.cost", "io.latency", "ioband.")
 
@@ -38,15 +39,15 @@ class Beside(Enum):
 
 
 @dataclass(frozen=True)
-class RefusedCombination:
+class Refused:
     """A combination that is refused."""
 
     reason: str
     """The message, with fields such as ``{workload}``."""
-    hint: str | None = None
-    loads: Sequence[Load] = tuple(Load)
-    designs: Sequence[TurnDesign] = tuple(TurnDesign)
+    loads: Sequence[Load] = ANY_LOAD
+    designs: Sequence[TurnDesign] = ANY_DESIGN
     columns: Sequence[str] = COLUMNS
+    hint: str | None = None
     beside: Beside | None = None
     raised: Callable[..., BlklabError] = UsageError
 
@@ -58,6 +59,8 @@ class RefusedCombination:
 
 
 _UNCHANGED = "{workload}: settings cannot change while it runs: "
+_OWN = "makes its own load, which starts anew each time"
+_TAKE = "take a job file"
 SLOTS_UNLIKE = "settings change while its load runs, so that its slots would not be alike"
 """Why a workload whose design is open has runs if changes are planned."""
 SWITCHBACK_WITH_CHANGES = (
@@ -67,112 +70,97 @@ SWITCHBACK_WITH_CHANGES = (
 """Why an experiment cannot have both."""
 
 RULES = (
-    RefusedCombination(
+    Refused(
         "{workload} is a command, and {target} has none of this machine's programs",
-        "`blklab compare` runs it on a directory, a block device, loop:4g, or uml:DEVICE, which "
-        "copies programs",
-        loads=[Load.COMMAND],
-        columns=["sim"],
+        (COMMAND,),
+        columns=("sim",),
+        hint="`blklab compare` runs it on a directory, a block device, loop:4g, or uml:DEVICE, which copies "
+        "programs",
     ),
-    RefusedCombination(
+    Refused(
         "{workload} is a command, and fio makes the load only of job files",
-        "leave out --generator fio: blklab's own generator makes the load beside a command",
-        loads=[Load.COMMAND],
-        columns=[_FIO_IN_GUESTS],
+        (COMMAND,),
+        columns=(_FIO_IN_GUESTS,),
+        hint="leave out --generator fio: blklab's own generator makes the load beside a command",
     ),
-    RefusedCombination(
+    Refused(
         "fio cannot replay a recording with what its I/Os wait for",
-        "leave out --generator fio: blklab's own generator replays it",
-        loads=[Load.REPLAY],
-        columns=[_FIO_IN_GUESTS],
+        (REPLAY,),
+        columns=(_FIO_IN_GUESTS,),
+        hint="leave out --generator fio: blklab's own generator replays it",
         raised=JobFileError,
     ),
-    RefusedCombination(
-        "a command makes its own load, which starts anew each time",
-        loads=[Load.COMMAND],
-        designs=[SWITCHBACK],
-    ),
-    RefusedCombination(
-        "{tool} makes its own load, which starts anew each time",
-        loads=[Load.HDPARM],
-        designs=[SWITCHBACK],
-    ),
-    RefusedCombination(
-        "it replays a recording from its beginning to its end",
-        loads=[Load.REPLAY],
-        designs=[SWITCHBACK],
-    ),
-    RefusedCombination(
-        "fio in a guest does not record its I/O by slot",
-        designs=[SWITCHBACK],
-        columns=[_FIO_IN_GUESTS],
-    ),
-    RefusedCombination(
+    Refused(f"a command {_OWN}", (COMMAND,), (SWITCHBACK,)),
+    Refused(f"{{tool}} {_OWN}", (HDPARM,), (SWITCHBACK,)),
+    Refused("it replays a recording from its beginning to its end", (REPLAY,), (SWITCHBACK,)),
+    Refused("fio in a guest does not record its I/O by slot", ANY_LOAD, (SWITCHBACK,), (_FIO_IN_GUESTS,)),
+    Refused(
         f"{_UNCHANGED}a command makes its own load, whose start and processes blklab does not see",
-        "take a job file",
-        loads=[Load.COMMAND],
-        designs=[CHANGES],
+        (COMMAND,),
+        (CHANGES,),
+        hint=_TAKE,
     ),
-    RefusedCombination(
+    Refused(
         f"{_UNCHANGED}{{tool}} may make the load itself, for a time of its own",
-        "take a job file",
-        loads=[Load.HDPARM],
-        designs=[CHANGES],
+        (HDPARM,),
+        (CHANGES,),
+        hint=_TAKE,
     ),
-    RefusedCombination(
+    Refused(
         f"{_UNCHANGED}a recording replays what its programs did under one setting",
-        "take a job file",
-        loads=[Load.REPLAY],
-        designs=[CHANGES],
+        (REPLAY,),
+        (CHANGES,),
+        hint=_TAKE,
     ),
-    RefusedCombination(
+    Refused(
         "changes in a guest come beneath its own load, not beneath fio",
-        "leave out --generator fio",
-        designs=[CHANGES],
-        columns=[_FIO_IN_GUESTS],
+        ANY_LOAD,
+        (CHANGES,),
+        (_FIO_IN_GUESTS,),
+        hint="leave out --generator fio",
     ),
-    RefusedCombination(
+    Refused(
         "precondition overwrites the files of jobs, and {workload} is a command",
-        "leave it out",
-        loads=[Load.COMMAND],
-        columns=["host"],
+        (COMMAND,),
+        columns=("host",),
+        hint="leave it out",
         beside=Beside.PRECONDITION,
     ),
-    RefusedCombination(
+    Refused(
         "{workload}: {device} is a host-managed zoned disk: it takes writes only at its zones' "
         "write pointers",
-        "test it with jobs that have zonemode=zbd, or through a directory on a file system for zoned disks "
-        "(btrfs, f2fs, xfs)",
-        loads=[Load.COMMAND, Load.REPLAY],
-        columns=["host"],
+        (COMMAND, REPLAY),
+        columns=("host",),
+        hint="test it with jobs that have zonemode=zbd, or through a directory on a file system for zoned "
+        "disks (btrfs, f2fs, xfs)",
         beside=Beside.HOST_MANAGED,
         raised=RefusedError,
     ),
-    RefusedCombination(
+    Refused(
         "job files work on the blocks of {device}, and commands on a file system there",
-        "compare them one after the other, or on a directory",
-        loads=[Load.COMMAND],
-        columns=["host"],
+        (COMMAND,),
+        columns=("host",),
+        hint="compare them one after the other, or on a directory",
         beside=Beside.JOBS_ON_DEVICE,
     ),
-    RefusedCombination(
+    Refused(
         "section [{job}] replays nothing: on a host, fio's jobs cannot run beside a replay",
-        "the simulator and guests run both: sim:, uml:",
-        loads=[Load.REPLAY],
-        columns=["host"],
+        (REPLAY,),
+        columns=("host",),
+        hint="the simulator and guests run both: sim:, uml:",
         beside=Beside.ANOTHER_JOB,
         raised=JobFileError,
     ),
-    RefusedCombination(
+    Refused(
         "beside takes a job file, and {name} is a command",
-        loads=[Load.COMMAND],
+        (COMMAND,),
         beside=Beside.A_COMMAND,
         raised=SpecError,
     ),
-    RefusedCombination(
+    Refused(
         "beside takes a job file, and {name} is a recording, which ends by itself",
-        "give a job file or a shipped workload that does the same kind of I/O",
-        loads=[Load.REPLAY],
+        (REPLAY,),
+        hint="give a job file or a shipped workload that does the same kind of I/O",
         beside=Beside.A_COMMAND,
         raised=SpecError,
     ),
@@ -180,20 +168,16 @@ RULES = (
 """The first one that applies is the reason."""
 
 _OF_CHOICES: Sequence[tuple[str, Sequence[str], Callable[[SchedulerChoice], object]]] = (
-    (
-        "models change attributes of the queue only between runs",
-        ("sim", "uml", _FIO_IN_GUESTS),
-        lambda choice: choice.queue,
-    ),
+    ("models change attributes of the queue only between runs", COLUMNS[1:], lambda one: one.queue),
     (
         "settings of control groups change between runs only: io.cost and limits need time to settle",
         COLUMNS,
-        lambda choice: choice.of_groups,
+        lambda one: one.of_groups,
     ),
     (
         "settings of writeback change between runs only: data that is dirty stays so for seconds",
         COLUMNS,
-        lambda choice: choice.of_writeback,
+        lambda one: one.of_writeback,
     ),
 )
 """Settings that a scheduler must not bring if it is to take turns within a load, and where."""
@@ -204,10 +188,7 @@ STEADY: Sequence[tuple[str, Callable[[Job], object]]] = (
     ("starts later than the load (startdelay)", lambda job: job.startdelay_ns),
     ("ends after a number of bytes or I/Os (it is not time_based)", lambda job: not job.time_based),
     ("syncs ({synced}), and a sync waits for writes of the slots before", lambda job: any(_synced(job))),
-    (
-        "uses the page cache, which keeps what earlier slots have read and written",
-        lambda job: not job.direct,
-    ),
+    ("uses the page cache, which keeps what earlier slots have read and written", lambda job: not job.direct),
     ("reads back what it has written in slots before (verify)", lambda job: job.verifies),
     (
         "adapts its depth to the latency (latency_target)",
@@ -219,7 +200,7 @@ STEADY: Sequence[tuple[str, Callable[[Job], object]]] = (
 
 def rule_for(
     load: Load, column: str, design: TurnDesign = RUNS, *, beside: Beside | None = None
-) -> RefusedCombination | None:
+) -> Refused | None:
     """The rule that refuses a combination; None if there is none."""
     for rule in RULES:
         # A backend of another package has no column: what holds for all of them holds for it, too.
@@ -243,21 +224,12 @@ def require(
     line: int | None = None,
     **fields: object,
 ) -> None:
-    """Makes sure that a combination is possible.
-
-    Args:
-        workload: The load.
-        column: One of `COLUMNS`.
-        design: How schedulers take turns.
-        beside: What it goes together with.
-        line: In the job file, that is at fault.
-        **fields: Of the message.
+    """Makes sure that a combination is possible; a line of the job file and fields go into the message.
 
     Raises:
         BlklabError: of the kind that the rule names.
     """
-    rule = rule_for(workload.load, column, design, beside=beside)
-    if rule is not None:
+    if rule := rule_for(workload.load, column, design, beside=beside):
         raise rule.error(workload, line=line, **fields)
 
 
