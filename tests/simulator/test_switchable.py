@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from blklab.backends.switchable import unswitchable_workload
 from blklab.spec.experiment import Conditions
+from blklab.spec.permits import why_not_switched
 from blklab.spec.workloads import load_workload, parse_workload, shipped_workloads
 
 LOAD = {"rw": "randread", "size": "1g", "direct": "1", "time_based": "1", "runtime": "2s"}
@@ -17,7 +17,7 @@ def reason(*jobs: dict[str, str], head: str = "", conditions: Conditions | None 
         for number, job in enumerate(jobs)
     ]
     workload = parse_workload(head + "".join(sections), name="jobs", source="jobs")
-    return unswitchable_workload(workload, conditions or Conditions())
+    return why_not_switched(workload, "sim", conditions or Conditions())
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,6 @@ def test_shipped_workloads() -> None:
     refused = {
         name
         for name in shipped_workloads()
-        if unswitchable_workload(load_workload(name), Conditions()) is not None
+        if why_not_switched(load_workload(name), "sim", Conditions()) is not None
     }
     assert refused == {"buffered-sequential-read", "cached-read", "write-ahead-log"}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from blklab.backends.switchable import unswitchable_workload
 from blklab.cli import run
 from blklab.errors import BlklabError, ExitCode, SpecError, UsageError
 from blklab.experiment.pipeline import planned_commands
 from blklab.spec.commands import in_directory, name_of, required_test
 from blklab.spec.experiment import Conditions, ExperimentSpec
+from blklab.spec.permits import why_not_switched
 from blklab.spec.request import SpecValues, build_specs, read_spec_file
 from blklab.spec.workloads import load_workload, shipped_commands, workload_of_description
 from plain_simulation import simulate
@@ -150,13 +150,13 @@ def test_a_long_command_has_a_short_name() -> None:
 
 
 def test_commands_have_runs_of_their_own() -> None:
-    reason = unswitchable_workload(load_workload("git-status"), Conditions())
+    reason = why_not_switched(load_workload("git-status"), "host", Conditions())
     assert reason == "a command makes its own load, which starts anew each time"
 
 
 def test_the_simulator_refuses_commands() -> None:
     (spec,) = build_specs(SpecValues(targets=["sim:ssd-sata"], commands=["make"]))
-    with pytest.raises(UsageError, match="without this machine's programs") as raised:
+    with pytest.raises(UsageError, match="none of this machine's programs") as raised:
         planned_commands(spec, blocks=1)
     assert raised.value.hint
 

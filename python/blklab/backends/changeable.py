@@ -1,4 +1,4 @@
-"""Loads during which settings can be changed, and what a planned change needs, on any backend."""
+"""Planned changes that would come about, and alike for all schedulers, on any backend."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from blklab.spec.experiment import Conditions
 from blklab.spec.group_settings import ROOT_GROUP
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Workload
-
-NOT_SWITCHED = "settings change while its load runs, so that its slots would not be alike"
-"""The reason why schedulers do not take turns within a load with planned changes."""
 
 
 def check_changes(
@@ -36,7 +33,6 @@ def check_changes(
     if not conditions.changes:
         return
     for workload in workloads:
-        _check_load(workload)
         end_ns = length_ns(workload)
         if end_ns is None:
             raise UsageError(
@@ -52,19 +48,6 @@ def check_changes(
             f"{own.label} brings {next(iter(own.queue))}, an attribute of the queue, and a change of the "
             "scheduler would leave it to the next one",
             hint="set it for all runs (--queue), or as a change of its own",
-        )
-
-
-def _check_load(workload: Workload) -> None:
-    reasons = {
-        "a command makes its own load, whose start and processes blklab does not see": workload.command,
-        f"{workload.tool} may make the load itself, for a time of its own": workload.tool,
-        "a recording replays what its programs did under one setting": workload.replays,
-    }
-    reason = next((reason for reason, holds in reasons.items() if holds), None)
-    if reason is not None:
-        raise UsageError(
-            f"{workload.name}: settings cannot change while it runs: {reason}", hint="take a job file"
         )
 
 

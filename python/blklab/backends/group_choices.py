@@ -10,22 +10,8 @@ from blklab.spec.group_settings import ROOT_GROUP, cost_is_enabled, group_settin
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Workload
 
-CHANGES_GROUPS = "settings of control groups change between runs only: io.cost and limits need time to settle"
-"""The reason why schedulers that bring some cannot take turns within a load."""
-
 OF_VERSION_2 = frozenset({"io.weight", "io.bfq.weight", "io.max", "io.cost.qos", "io.cost.model"})
 """Attributes under cgroup v2 that tuning knows."""
-
-
-CHANGES_WRITEBACK = "settings of writeback change between runs only: data that is dirty stays so for seconds"
-"""The same for schedulers that bring some of these."""
-
-
-def unswitchable_choices(choices: Sequence[SchedulerChoice]) -> str | None:
-    """The reason why choices cannot take turns within a load: they bring settings that act for longer."""
-    if change_groups(choices):
-        return CHANGES_GROUPS
-    return CHANGES_WRITEBACK if any(choice.of_writeback for choice in choices) else None
 
 
 def change_groups(choices: Sequence[SchedulerChoice]) -> bool:

@@ -39,6 +39,8 @@ from blklab.linux.scratch.space import ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import DiskDescription, TargetDescription
 from blklab.spec.experiment import Conditions
+from blklab.spec.loads import Load
+from blklab.spec.permits import rule_for
 from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target
 
 _SYS_BLOCK = Path("/sys/block")
@@ -50,7 +52,7 @@ class HostBackend:
 
     NAME = "host"
     TIMELINES = False
-    COMMANDS = True
+    COMMANDS = rule_for(Load.COMMAND, NAME) is None
     GUESTS = False
     HISTORY = False
     SWITCHBACK = True
@@ -119,32 +121,25 @@ class HostBackend:
     def _dry_session(self, target: Target, options: SessionOptions) -> Session:
         description = self.describe(target)
         run_folder = RunFolder(options.run_id, None)
+        space: ScratchSpace
         if isinstance(target, LoopTarget):
             leaves = [
                 replace(read_disk(_VIRTUAL_BLOCK / disk.name), size_bytes=target.size_bytes)
                 for disk in description.disks
             ]
             folder = _scratch_folder(target)
-            space: ScratchSpace = (
+            space = (
                 ScratchLoopArray(target, folder, run_folder, options.run_id, [leaf.name for leaf in leaves])
                 if target.btrfs is not None
                 else ScratchLoop(target.size_bytes, folder, options.run_id, leaves[0].name)
             )
-            return HostSession(
-                description,
-                leaves,
-                space,
-                options,
-                fio=find_fio(),
-                hdparm=find_hdparm(),
-                journal=None,
-                run_folder=run_folder,
-            )
-        resolution = _resolve(target)
-        space = _space_of(resolution, options, run_folder, None)
+        else:
+            resolution = _resolve(target)
+            leaves = resolution.leaves
+            space = _space_of(resolution, options, run_folder, None)
         return HostSession(
             description,
-            resolution.leaves,
+            leaves,
             space,
             options,
             fio=find_fio(),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from blklab.backends.changeable import check_changes
 from blklab.backends.host_stretch import job_between, read_logs
 from blklab.backends.model_changes import never_made
 from blklab.errors import RunFailedError, SpecError
@@ -37,6 +38,7 @@ from blklab.spec.changes import (
     SchedulerChange,
     TunableChange,
 )
+from blklab.spec.experiment import Conditions
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Job, Workload
 
@@ -57,17 +59,26 @@ def phase_window_ms(workload: Workload, runtime_ns: int | None) -> int:
     return max(shortest, length_ns // _WINDOWS // _NS_PER_MS)
 
 
-def check_jobs(changes: Sequence[Change], workload: Workload) -> None:
-    """Refuses jobs of fio whose processes have no priority that could be changed from outside.
+def check_changes_here(
+    conditions: Conditions, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]
+) -> None:
+    """Refuses planned changes that would not happen; the kernel judges their values later.
+
+    Among them are those of jobs whose processes have no priority that could be changed from outside.
 
     Raises:
-        SpecError: for the first one, with the reason.
+        BlklabError: for the first one, with the reason.
     """
-    named = {change.job for change in changes if isinstance(change, PriorityChange)}
-    for job in workload.jobs:
-        reason = _fixed_priority(job)
-        if job.name in named and reason is not None:
-            raise SpecError(f"{workload.name}: the I/O priority of job {job.name} cannot change: {reason}")
+    runtime_ns = conditions.runtime_ns
+    check_changes(conditions, choices, workloads, lambda workload: expected_runtime_ns(workload, runtime_ns))
+    named = {change.job for change in conditions.changes if isinstance(change, PriorityChange)}
+    for workload in workloads:
+        for job in workload.jobs:
+            reason = _fixed_priority(job)
+            if job.name in named and reason is not None:
+                raise SpecError(
+                    f"{workload.name}: the I/O priority of job {job.name} cannot change: {reason}"
+                )
 
 
 def _fixed_priority(job: Job) -> str | None:

@@ -1,14 +1,15 @@
-"""Commands under test on the host: set-ups, the state of the page cache, the load beside them, runs."""
+"""Commands under test on this machine: set-ups, the state of the page cache, the load beside them, runs."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from blklab.errors import RunFailedError, UsageError
+from blklab.backends.host_changes import HostChanges
+from blklab.backends.host_load import HostLoad, LoadContext, Measured
+from blklab.errors import RunFailedError
 from blklab.linux.journal.journal import Journal
 from blklab.linux.load.beside import beside_text, endless, load_beside
 from blklab.linux.load.command import SHELL, check_requirements, run_command
@@ -19,61 +20,40 @@ from blklab.linux.processes.exit_accounting import DELAY_ACCOUNTING
 from blklab.linux.scratch.command_space import CommandSpace
 from blklab.linux.scratch.layout import regions_in_directory
 from blklab.linux.scratch.space import Announce
+from blklab.records.machine_events import MachineEvents
 from blklab.spec.commands import DIRECTORY_VARIABLE, Command, in_directory
+from blklab.spec.permits import Beside, require
+from blklab.spec.plan import Cell
 from blklab.spec.workloads import Workload
 
-GroupJoins = Callable[[Workload], Mapping[str, str]]
-Monitoring = Callable[[], AbstractContextManager[None]]
+_LEAST_JUDGED_BYTES = 1 << 20
+"""I/O of a command from which on that of other programs is judged in proportion to it."""
 
 
-class CommandRuns:
-    """The commands of one session."""
+class CommandLoad(HostLoad):
+    """The commands of one session. They keep their own state of the page cache."""
 
-    def __init__(self, space: CommandSpace, fio: Fio, group_joins: GroupJoins) -> None:
-        """Changes nothing.
-
-        Args:
-            space: Where they work.
-            fio: Makes the load beside them.
-            group_joins: For a load, the files by which its jobs join control groups.
-        """
-        self._space = space
+    def __init__(self, context: LoadContext, fio: Fio) -> None:
+        """Changes nothing; fio makes the load beside them."""
+        super().__init__(context)
+        self._space = CommandSpace(context.space, context.run_folder)
         self._fio = fio
-        self._group_joins = group_joins
         self._set_up: set[str] = set()
         """Names of commands whose set-up has run."""
-        self._warm: str | None = None
-        """Name of the command that ran last, whose files the page cache holds."""
 
-    def check(self, workloads: Sequence[Workload], folder: Path, *, precondition: bool) -> list[str]:
-        """Makes sure that commands can run here; changes nothing.
-
-        Args:
-            workloads: Commands and others.
-            folder: fio's working directory.
-            precondition: Whether everything is to be overwritten first.
-
-        Returns:
-            Warnings for the user.
-
-        Raises:
-            MissingToolError: if a program is missing, with the package that has it.
-            BlklabError: for anything else that is missing.
-        """
+    def check(self, workloads: Sequence[Workload]) -> list[str]:
+        """Looks for room, programs and what the load beside them needs."""
         self._space.check(workloads)
+        folder = self._context.run_folder.ready()
         warnings = []
         for workload in workloads:
-            if workload.command is None:
-                continue
-            if precondition:
-                raise UsageError(
-                    f"precondition overwrites the files of jobs, and {workload.name} is a command",
-                    hint="leave it out",
-                )
-            check_requirements(workload.name, workload.command)
+            command = _command_of(workload)
+            if self._context.options.precondition:
+                require(workload, "host", beside=Beside.PRECONDITION)
+            check_requirements(workload.name, command)
             if workload.beside is not None:
                 check_job_file(self._fio, workload.beside, self._beside_text(workload, seed=0), folder)
-            if workload.command.cold and not self._space.on_device:
+            if command.cold and not self._space.on_device:
                 warnings.append(
                     f"{workload.name}: its cold file system is reached through a loop device, so the disk's "
                     "scheduler sees a kernel worker in place of its processes; name a device or loop:SIZE "
@@ -82,15 +62,11 @@ class CommandRuns:
         return warnings
 
     def prepare(self, workloads: Sequence[Workload], journal: Journal, announce: Announce) -> None:
-        """Makes room for the commands and runs their set-ups.
-
-        Raises:
-            RunFailedError: if a set-up fails.
-            BlklabError: if there is no room.
-        """
-        new = [one for one in workloads if one.command is not None and one.name not in self._set_up]
+        """Makes room for the commands and runs their set-ups."""
+        new = [workload for workload in workloads if workload.name not in self._set_up]
         if not new:
             return
+        self._context.run_folder.ready()
         self._space.prepare(new, journal, announce)
         _account_delays(journal)
         for workload in new:
@@ -102,18 +78,8 @@ class CommandRuns:
                     raise RunFailedError(f"the set-up of {workload.name} failed: {error}")
             self._set_up.add(workload.name)
 
-    def cache_dropped(self) -> None:
-        """Notes that another load may have taken the page cache."""
-        self._warm = None
-
-    def run(self, workload: Workload, *, seed: int, folder: Path, monitoring: Monitoring) -> FioReport:
+    def run(self, cell: Cell, changes: HostChanges | None) -> Measured:  # noqa: ARG002 - refused
         """Brings the command's files and page cache into their state, and measures it.
-
-        Args:
-            workload: A command, prepared.
-            seed: Of the load beside it.
-            folder: fio's working directory.
-            monitoring: Watches the machine while the command runs.
 
         Returns:
             One sample for the command, then those of the load beside it; or the error.
@@ -122,18 +88,40 @@ class CommandRuns:
             RunFailedError: if processes cannot be killed.
             RequirementError: if the file system cannot be mounted again.
         """
+        folder = self._context.run_folder.ready()
+        report = self._report(cell.workload, seed=cell.key.seed, folder=folder)
+        return report, self._engine(cell.workload)
+
+    def judged(self, workload: Workload, events: MachineEvents | None) -> MachineEvents | None:
+        """Without traffic if that cannot be judged.
+
+        While a load runs beside a command, its I/O cannot be told from that of others; and in proportion to
+        the I/O of a command that hardly does any, everything is much.
+        """
+        if events is None or events.traffic is None:
+            return events
+        own_bytes = events.traffic.own_read_bytes + events.traffic.own_written_bytes
+        if workload.beside is None and own_bytes >= _LEAST_JUDGED_BYTES:
+            return events
+        return events.model_copy(update={"traffic": None})
+
+    def cache_commands(self) -> list[str]:
+        """None: they are among the steps of a run."""
+        return []
+
+    def _report(self, workload: Workload, *, seed: int, folder: Path) -> FioReport:
         error = self._make_ready(workload)
         if error is not None:
             return FioReport([], error, [])
         if workload.beside is None:
-            return self._measure(workload, monitoring)
+            return self._measure(workload)
         text = self._beside_text(workload, seed=seed)
         load = endless(workload.beside)
         longest_ns = _longest_ns(_command_of(workload))
         with load_beside(self._fio, load, text, folder, longest_ns=longest_ns) as beside:
             report = FioReport([], None, [])
             if not beside.ended_early:
-                report = self._measure(workload, monitoring)
+                report = self._measure(workload)
         if report.error is not None or beside.report is None:
             return report
         if beside.report.error is not None:
@@ -142,17 +130,13 @@ class CommandRuns:
             return FioReport([], "the load beside it ended before the command did", [])
         return replace(report, jobs=[*report.jobs, *beside.report.jobs], warnings=beside.report.warnings)
 
-    def commands(self, workload: Workload, *, seed: int) -> list[str]:
-        """The steps from the making of its directory to its run as shell commands.
-
-        Args:
-            workload: A command.
-            seed: Of the load beside it.
-        """
+    def commands(self, cell: Cell, changes: HostChanges | None) -> list[str]:  # noqa: ARG002 - refused
+        """The steps from the making of its directory to its run."""
+        workload = cell.workload
         command, directory = _command_of(workload), self._space.directory(workload)
         lines = [f"echo 1 > {DELAY_ACCOUNTING}", *self._space.creation_commands(workload)]
         if workload.beside is not None:
-            lines.append(f"cat > {JOB_FILE} <<'END'\n{self._beside_text(workload, seed=seed)}END")
+            lines.append(f"cat > {JOB_FILE} <<'END'\n{self._beside_text(workload, seed=cell.key.seed)}END")
         lines.append(f"export {DIRECTORY_VARIABLE}={shlex.quote(str(directory))}")
         if command.set_up:
             lines += ["# once, not measured", self._in_shell(command.set_up, directory)]
@@ -171,7 +155,7 @@ class CommandRuns:
         lines.append(f"time {self._in_shell(command.run, directory)}")
         return [*lines, "kill -INT %1; wait"] if workload.beside is not None else lines
 
-    def engine(self, workload: Workload) -> dict[str, str]:
+    def _engine(self, workload: Workload) -> dict[str, str]:
         """Facts on the run, for its sample."""
         command = _command_of(workload)
         facts = {
@@ -184,16 +168,16 @@ class CommandRuns:
     def _make_ready(self, workload: Workload) -> str | None:
         """Runs the repeated set-up and makes the page cache cold or warm; returns the error of a failure."""
         command = _command_of(workload)
-        if not command.cold and self._warm != workload.name:
+        if not command.cold and self._context.warm != workload.name:
             error = self._repeat_set_up(workload) or self._unmeasured(workload, command.run)
             if error is not None:
                 return error
-            self._warm = workload.name
+            self._context.warm = workload.name
         error = self._repeat_set_up(workload)
         if error is not None:
             return error
         if command.cold:
-            self._warm = None
+            self._context.warm = None
             self._space.empty_page_cache()
         elif self._space.directory(workload).is_dir():
             self._space.write_back(workload)
@@ -211,9 +195,9 @@ class CommandRuns:
         directory = self._space.directory(workload)
         return run_command(line, directory, time_limit_ns=_command_of(workload).time_limit_ns).error
 
-    def _measure(self, workload: Workload, monitoring: Monitoring) -> FioReport:
+    def _measure(self, workload: Workload) -> FioReport:
         command = _command_of(workload)
-        with monitoring():
+        with self._context.monitor.monitoring():
             outcome = run_command(
                 command.run, self._space.directory(workload), time_limit_ns=command.time_limit_ns
             )
@@ -227,7 +211,7 @@ class CommandRuns:
             regions_in_directory(workload.beside),
             seed=seed,
             folder=self._space.beside_folder,
-            group_joins=self._group_joins(workload.beside),
+            group_joins=self._context.groups.joins(workload.beside),
             longest_ns=_longest_ns(_command_of(workload)),
         )
 

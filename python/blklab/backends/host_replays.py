@@ -1,65 +1,61 @@
-"""Replays of recordings on the host: the program's own time, its request, its runs."""
+"""Replays of recordings on this machine: the program's own time, its request, its runs."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from blklab.backends.host_changes import HostChanges
+from blklab.backends.host_load import JobLoad, LoadContext, Measured
 from blklab.errors import BlklabError
-from blklab.linux.disks.disk import Disk
-from blklab.linux.load.fio_output import FioReport
+from blklab.linux.journal.journal import Journal
 from blklab.linux.load.replay import (
     REQUEST_FILE,
     OwnPaths,
+    check_replay,
     find_replay_program,
     replay_request,
     run_replay,
 )
 from blklab.linux.load.replay_path import measured_own_paths
 from blklab.linux.queue.hardware import segment_limits
-from blklab.linux.scratch.space import Announce, ScratchSpace
+from blklab.linux.scratch.space import Announce
+from blklab.spec.plan import Cell
 from blklab.spec.workloads import Workload
 
-GroupFiles = Callable[[Workload], Mapping[str, str]]
 
-
-class HostReplays:
+class ReplayLoad(JobLoad):
     """The replays of one session."""
 
-    def __init__(self, space: ScratchSpace, leaves: Sequence[Disk], group_files: GroupFiles) -> None:
-        """Changes nothing.
-
-        Args:
-            space: Where they work.
-            leaves: The disks beneath.
-            group_files: For a load, the file of each control group that takes processes.
-        """
-        self._space = space
-        self._leaves = leaves
-        self._group_files = group_files
+    def __init__(self, context: LoadContext) -> None:
+        super().__init__(context)
         self._own_paths: OwnPaths | None = None
         """Zeros if they cannot be measured; None before."""
 
-    def prepare(self, workload: Workload, folder: Path, announce: Announce) -> None:
+    def check(self, workloads: Sequence[Workload]) -> list[str]:
+        """Looks for the program, and for sections that do not replay."""
+        for workload in workloads:
+            check_replay(workload)
+        return []
+
+    def prepare(self, workloads: Sequence[Workload], journal: Journal, announce: Announce) -> None:  # noqa: ARG002 - for others
         """Measures once what replays take themselves between a completion and the next I/O.
 
-        Args:
-            workload: Laid out; its files are overwritten if it writes.
-            folder: The working directory.
-            announce: Is told the result.
+        The first one's files are overwritten if it writes.
         """
         if self._own_paths is not None:
             return
-        of_jobs = zip(workload.jobs, self._space.regions(workload), strict=True)
+        workload, space = workloads[0], self._context.space
+        of_jobs = zip(workload.jobs, space.regions(workload), strict=True)
         job, (region, *_) = max(of_jobs, key=lambda of_job: of_job[0].writes)
         try:
             self._own_paths = measured_own_paths(
                 find_replay_program(),
                 region,
-                self._leaves,
-                folder,
-                data=self._space.folder,
+                self._context.leaves,
+                self._context.run_folder.ready(),
+                data=space.folder,
                 writes=job.writes,
                 home=max(workload.jobs, key=lambda job: job.replayed_ios or 0).replayed_home,
             )
@@ -74,28 +70,27 @@ class HostReplays:
                 f"recorded think times are cut by a replay's own time from I/O to I/O: {self._own_paths}"
             )
 
-    def run(self, workload: Workload, folder: Path) -> tuple[FioReport, dict[str, str]]:
-        """Replays in a working directory; returns the report, and the program's name."""
+    def _make(self, cell: Cell, folder: Path, changes: HostChanges | None) -> Measured:  # noqa: ARG002 - refused
         program = find_replay_program()
-        report = run_replay(program, self._request(workload), folder)
+        report = run_replay(program, self._request(cell.workload), folder)
         engine = {"name": "blkguest replay", "version": program.version}
         if self._own_paths not in (None, OwnPaths()):
             engine["own_path"] = str(self._own_paths)
         return report, engine
 
-    def commands(self, workload: Workload, folder: Path) -> list[str]:
-        """The steps of `run` as shell commands."""
+    def commands(self, cell: Cell, changes: HostChanges | None) -> list[str]:  # noqa: ARG002 - refused
+        """The request, and the program."""
         return [
-            f"cat > {REQUEST_FILE} <<'END'\n{self._request(workload)}\nEND",
-            shlex.join(find_replay_program().command(folder)),
+            f"cat > {REQUEST_FILE} <<'END'\n{self._request(cell.workload)}\nEND",
+            shlex.join(find_replay_program().command(self._context.run_folder.path)),
         ]
 
     def _request(self, workload: Workload) -> str:
         return replay_request(
             workload,
-            self._space.regions(workload),
-            folder=self._space.folder,
-            group_files=self._group_files(workload),
+            self._context.space.regions(workload),
+            folder=self._context.space.folder,
+            group_files=self._context.groups.files(workload),
             own_paths=self._own_paths or OwnPaths(),
-            segment_limits=segment_limits(leaf.name for leaf in self._leaves),
+            segment_limits=segment_limits(leaf.name for leaf in self._context.leaves),
         )

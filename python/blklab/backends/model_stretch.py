@@ -15,8 +15,6 @@ from blklab.spec.stretches import Slot, Stretch
 
 LEAD_IN_NS = 500_000_000
 """Least time for which the load runs before the first slot."""
-CHANGES_QUEUE = "models change attributes of the queue only between runs"
-"""The reason why schedulers that change some cannot take turns on a model."""
 _MOST_WINDOW_NS = 10_000_000
 _LEAST_WINDOWS = 25
 """Windows of a slot, unless they would be longer than `_MOST_WINDOW_NS`."""

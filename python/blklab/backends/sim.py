@@ -15,9 +15,9 @@ from typing import Any
 
 from blklab.backends.changeable import check_changes
 from blklab.backends.failed_slots import failed_stretch
-from blklab.backends.group_choices import OF_VERSION_2, check_group_choices, unswitchable_choices
+from blklab.backends.group_choices import OF_VERSION_2, check_group_choices
 from blklab.backends.model_changes import changes_request, with_changes
-from blklab.backends.model_stretch import CHANGES_QUEUE, stretch_request, stretch_samples
+from blklab.backends.model_stretch import stretch_request, stretch_samples
 from blklab.backends.modelled_device import (
     check_with_core,
     default_writeback,
@@ -27,7 +27,6 @@ from blklab.backends.modelled_device import (
     with_machine,
 )
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.backends.switchable import unswitchable_workload
 from blklab.backends.workers import Simulations
 from blklab.errors import SchedulerUnavailableError, SimulationError
 from blklab.linux.load.fio import expected_runtime_ns
@@ -40,7 +39,9 @@ from blklab.simulator.core import device_request, known_schedulers, read_back_se
 from blklab.simulator.timeline import Timeline
 from blklab.simulator.timeline_summary import background_requests, with_rates
 from blklab.spec.experiment import Conditions
+from blklab.spec.loads import Load
 from blklab.spec.machines import DEFAULT_MACHINE
+from blklab.spec.permits import require_runs, rule_for, why_not_switched
 from blklab.spec.plan import Cell
 from blklab.spec.profiles import Profile, load_profile
 from blklab.spec.schedulers import SchedulerChoice
@@ -55,7 +56,7 @@ class SimBackend:
 
     NAME = "sim"
     TIMELINES = True
-    COMMANDS = False
+    COMMANDS = rule_for(Load.COMMAND, NAME) is None
     GUESTS = False
     HISTORY = True
     SWITCHBACK = False
@@ -109,12 +110,8 @@ class SimSession:
         self.parallel = 1
         self._device = device_request(target, load_profile(target.device))
         self._options = options
-        self._families: set[str] = set()
-        """Of the schedulers that were checked."""
-        self._changes_queue = False
-        """Whether one of these has attributes of the queue of its own."""
-        self._unswitchable_choices: str | None = None
-        """The reason why these cannot take turns within a load, if there is one."""
+        self._choices: Sequence[SchedulerChoice] = ()
+        """The schedulers that were checked."""
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
         """The modelled scheduler's tunables, and the queue's attributes, on this device."""
@@ -129,9 +126,8 @@ class SimSession:
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Checks every scheduler, tunable, queue attribute and job without simulating anything."""
-        self._families = {_family(choice.name) for choice in choices}
-        self._changes_queue = any(choice.queue for choice in choices)
-        self._unswitchable_choices = unswitchable_choices(choices)
+        require_runs(self.target.backend, self._options, workloads, self.target.target)
+        self._choices = choices
         check_group_choices(self._options, choices, workloads)
         check_changes(self._options, choices, workloads, self._length_ns)
         for workload in workloads:
@@ -195,13 +191,9 @@ class SimSession:
 
     def unswitchable(self, workload: Workload) -> str | None:
         """Refuses schedulers that no kernel has together, beside the usual."""
-        if reason := unswitchable_workload(workload, self._options):
+        if reason := why_not_switched(workload, self.target.backend, self._options, self._choices):
             return reason
-        if self._changes_queue:
-            return CHANGES_QUEUE
-        if self._unswitchable_choices is not None:
-            return self._unswitchable_choices
-        if len(self._families) > 1:
+        if len({_family(choice.name) for choice in self._choices}) > 1:
             return "no kernel has legacy and multi-queue schedulers at once"
         return None
 

@@ -29,7 +29,9 @@ from blklab.records.samples import TargetDescription
 from blklab.shipped import require_guest_program
 from blklab.simulator.core import device_request
 from blklab.spec.experiment import Conditions
+from blklab.spec.loads import Load
 from blklab.spec.machines import DEFAULT_MACHINE, ZERO_CPU_TIME
+from blklab.spec.permits import rule_for
 from blklab.spec.profiles import load_profile
 from blklab.spec.targets import ModelTarget, Target
 
@@ -39,7 +41,7 @@ class UmlBackend:
 
     NAME = "uml"
     TIMELINES = False
-    COMMANDS = True
+    COMMANDS = rule_for(Load.COMMAND, NAME) is None
     GUESTS = True
     HISTORY = False
     SWITCHBACK = False

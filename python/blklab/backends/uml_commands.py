@@ -14,14 +14,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from blklab.errors import KernelLacksError, RunFailedError, SpaceError, UsageError
+from blklab.backends.uml_load import SIMULATED_RESERVE_NS, GuestLoad, check_own_generator, job_samples
+from blklab.errors import KernelLacksError, RunFailedError, SpaceError
 from blklab.guests.command_files import DIRECTORY, SEARCHED, command_root
 from blklab.guests.file_tree import FileTree
+from blklab.guests.guest import GuestResult
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.programs import program_files
 from blklab.guests.scratch import SessionFolder, choose_scratch
 from blklab.linux.load.beside import LEAD_NS, endless
 from blklab.linux.load.command import check_requirements, run_command
+from blklab.linux.load.fio_output import FioReport
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import CommandSample, JobSample
@@ -61,7 +64,7 @@ class _Report(BaseModel):
     context_switches: int
 
 
-class GuestCommands:
+class GuestCommands(GuestLoad):
     """The commands of one session; a context manager that removes their files."""
 
     def __init__(self, guest: GuestOptions, *, rotational: bool) -> None:
@@ -71,7 +74,8 @@ class GuestCommands:
             guest: Options of the guests.
             rotational: Whether the disk has moving parts.
         """
-        self._guest = guest
+        filesystem = guest.filesystem or FILESYSTEM
+        super().__init__(guest.model_copy(update={"filesystem": filesystem}), lambda _: None)
         self._lead_ns = LEAD_NS if rotational else _FAST_LEAD_NS
         self._folder: SessionFolder | None = None
         self._prepared: dict[str, _Prepared] = {}
@@ -84,57 +88,44 @@ class GuestCommands:
         if self._folder is not None:
             self._folder.remove()
 
-    @property
-    def filesystem(self) -> GuestFilesystem:
-        """The file system that holds the commands' files."""
-        return self._guest.filesystem or FILESYSTEM
-
-    @property
     def programs(self) -> Mapping[str, Path]:
-        """Programs of this machine that a guest needs to make that file system.
+        """Those with which a guest makes the commands' file system.
 
         Raises:
             MissingToolError: if they are not installed.
         """
         if self._programs is None:
-            self._programs = program_files([f"mkfs.{self.filesystem}"])
+            self._programs = program_files([f"mkfs.{self.guest.filesystem}"])
         return self._programs
 
     def check(self, workloads: Sequence[Workload], kernels: Sequence[KernelBuild]) -> list[str]:
-        """Makes sure that the commands among the workloads can run in guests of these kernels.
-
-        Returns:
-            Remarks for the user.
+        """Looks for disks that keep what is written to them, programs, and loads that would wait for ever.
 
         Raises:
-            UsageError: for an option that commands do not go with.
-            KernelLacksError: if a kernel has no disk that keeps what is written to it.
+            KernelLacksError: if a kernel has no such disk.
             MissingToolError: if a program is missing.
-            JobFileError: if the load beside a command would wait for ever.
+            JobFileError: for a mistake in the load beside a command.
         """
-        commands = [workload for workload in workloads if workload.command is not None]
-        if not commands:
-            return []
-        if self._guest.generator == "fio":
-            raise UsageError(
-                f"{commands[0].name} is a command, and fio makes the load only of job files",
-                hint="leave out --generator fio: blklab's own generator makes the load beside a command",
-            )
         for kernel in kernels:
             if not kernel.has_ublk:
                 raise KernelLacksError(
                     f"the kernel {kernel.name} ({kernel.version}) has no ublk, so its modelled disk keeps "
-                    f"nothing, and {commands[0].name} needs files on it",
+                    f"nothing, and {workloads[0].name} needs files on it",
                     hint="Linux 6.0 and later have it",
                 )
-        _ = self.programs
-        for workload in commands:
+        _ = self.programs()
+        notes = ["in virtual time a command's own computing takes no time: its time is that of its I/O"]
+        notes = [] if self.guest.time == "host" else notes
+        for workload in workloads:
             check_requirements(workload.name, _command_of(workload))
             if workload.beside is not None:
                 endless(workload.beside)
-        if self._guest.time == "host":
-            return []
-        return ["in virtual time a command's own computing takes no time: its time is that of its I/O"]
+                notes += check_own_generator(workload.beside)
+        return notes
+
+    def job_files(self, workload: Workload) -> list[Workload]:
+        """The load beside a command."""
+        return [] if workload.beside is None else [workload.beside]
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
         """Runs the set-ups, and collects the files of each command.
@@ -146,34 +137,34 @@ class GuestCommands:
             BlklabError: if a file cannot be read or copied.
         """
         for workload in workloads:
-            if workload.command is None or workload.name in self._prepared:
+            if workload.name in self._prepared:
                 continue
+            command = _command_of(workload)
             if self._folder is None:
                 self._folder = SessionFolder(choose_scratch(0)[0])
             place = Path(tempfile.mkdtemp(dir=self._folder.path))
             directory = place / "directory"
             directory.mkdir()
-            if workload.command.set_up:
+            if command.set_up:
                 announce(f"{workload.name}: its set-up runs")
-                outcome = run_command(
-                    workload.command.set_up, directory, time_limit_ns=workload.command.time_limit_ns
-                )
+                outcome = run_command(command.set_up, directory, time_limit_ns=command.time_limit_ns)
                 if outcome.error is not None:
                     raise RunFailedError(f"the set-up of {workload.name} failed: {outcome.error}")
             announce(f"{workload.name}: its files are collected")
-            tree = _tree_of(workload.command, directory)
+            tree = _tree_of(command, directory)
             self._check_size(workload.name, tree)
             archive = place / ARCHIVE
             self._prepared[workload.name] = _Prepared(archive, tree.write(archive), tree.bytes)
 
     def files(self, workload: Workload) -> dict[str, Path]:
-        """Files of this machine for the guest of a prepared command, by their path in the guest."""
-        return {**self.programs, ARCHIVE: self._prepared[workload.name].archive}
+        """The programs, and the command's files."""
+        return {**self.programs(), ARCHIVE: self._prepared[workload.name].archive}
 
     def request(self, workload: Workload) -> dict[str, Any]:
-        """The part of the guest's request that describes a command."""
-        command = _command_of(workload)
-        return {
+        """The load beside it, and the command."""
+        command, beside = _command_of(workload), workload.beside
+        jobs = None if beside is None else {"text": beside.text, "source": beside.source}
+        described = {
             "run": in_directory(command.run, DIRECTORY),
             "repeat_set_up": in_directory(command.repeat_set_up, DIRECTORY),
             "directory": DIRECTORY,
@@ -185,12 +176,13 @@ class GuestCommands:
             },
             "cold": command.cold,
             "time_limit_ns": command.time_limit_ns,
-            "lead_ns": 0 if workload.beside is None else self._lead_ns,
+            "lead_ns": 0 if beside is None else self._lead_ns,
         }
+        return {"jobs": jobs, "command": described}
 
     def longest_ns(self, workload: Workload) -> int:
-        """The longest time that the guest's clock may count."""
-        return self._lead_ns + 2 * _command_of(workload).time_limit_ns
+        """Its time limit for set-up and run, with a reserve."""
+        return self._lead_ns + 2 * _command_of(workload).time_limit_ns + SIMULATED_RESERVE_NS
 
     def engine(self, workload: Workload) -> dict[str, Any]:
         """Facts on the run, for its sample."""
@@ -201,20 +193,26 @@ class GuestCommands:
         return facts
 
     def steps(self, workload: Workload) -> list[str]:
-        """Steps before the guest of a command, for people."""
+        """Says what is in the archive of its files."""
         command = _command_of(workload)
         set_up = f"{DIRECTORY}, as left by the set-up here: {command.set_up}" if command.set_up else DIRECTORY
         return [
             f"# {ARCHIVE} holds /bin/sh, the programs that the command names, their libraries, and {set_up}"
         ]
 
+    def read(self, workload: Workload, answer: Mapping[str, Any], end: GuestResult) -> FioReport:  # noqa: ARG002 - for others
+        """The sample of the command, then those of the load beside it."""
+        jobs = job_samples(answer)
+        job, reason = command_job(answer, alone=workload.beside is None)
+        return FioReport([], reason, []) if job is None else FioReport([job, *jobs], None, [])
+
     def _check_size(self, name: str, tree: FileTree) -> None:
         # The disk keeps its contents in the guest's memory, and the page cache holds what was written last.
         needed = 2 * tree.bytes + _OF_GUEST_BYTES
-        if needed > self._guest.memory_bytes:
+        if needed > self.guest.memory_bytes:
             raise SpaceError(
                 f"the files of {name} take {format_bytes(tree.bytes)}, and a guest of "
-                f"{format_bytes(self._guest.memory_bytes)} holds them twice: on its disk, which lies in its "
+                f"{format_bytes(self.guest.memory_bytes)} holds them twice: on its disk, which lies in its "
                 "memory, and in the page cache",
                 hint=f"give guests more memory: --memory {-(-needed >> 20)}m",
             )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+import click
 from rich.console import Group
 from rich.table import Table
 
 from blklab.backends.uml_requirements import guest_findings
 from blklab.cli.commands import described_command
+from blklab.cli.matrix import matrix_document, matrix_text
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import ExitCode
@@ -26,15 +28,22 @@ _STYLES = {"ok": "green", "lacking": "yellow", "missing": "red"}
     examples=(
         ("what works here, and what is missing", "blklab doctor"),
         ("as JSON, for programs", "blklab doctor --json -"),
-        ("into a file", "blklab doctor --json doctor.json"),
+        ("which loads, designs and backends go together", "blklab doctor --matrix"),
     ),
 )
+@click.option("--matrix", is_flag=True, help="Print which loads, designs and backends go together.")
 @json_option
-def command(*, json_file: str | None) -> int:
+def command(*, matrix: bool, json_file: str | None) -> int:
     """Check what this machine can do, and say how to get the rest.
 
     Exit code 0: schedulers can be compared on this machine's own disks; 3: a requirement is missing.
     """
+    if matrix:
+        if json_file is None:
+            console_out().print(matrix_text())
+        else:
+            write_text(json_file, matrix_document().model_dump_json(by_alias=True, indent=2))
+        return ExitCode.OK
     findings = examine() + guest_findings()
     ready = all(finding.state != "missing" for finding in findings)
     if json_file is not None:

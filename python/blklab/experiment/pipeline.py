@@ -31,6 +31,7 @@ from blklab.records.samples import RunSample
 from blklab.records.store import Store, new_run_id
 from blklab.spec.experiment import OPTIONS, ExperimentSpec
 from blklab.spec.machines import load_machine
+from blklab.spec.permits import require_runs
 from blklab.spec.plan import Cell, CellKey, Plan
 from blklab.spec.schedulers import (
     CURRENT_SCHEDULERS,
@@ -350,12 +351,7 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
             table but the backend takes none, or a command but the backend runs none.
     """
     backend = backend_for(spec.parsed_target)
-    commands = [workload.name for workload in spec.workloads if workload.command is not None]
-    if commands and not backend.COMMANDS:
-        raise UsageError(
-            f"{spec.target} is a model without this machine's programs, so it cannot run {commands[0]}",
-            hint="name a directory, a block device, loop:4g, or uml:DEVICE, which copies programs",
-        )
+    require_runs(backend.NAME if backend.COMMANDS else "sim", spec, spec.workloads, spec.target)
     if spec.machine is not None and backend.default_machine(spec, _kernels_of(spec)) is None:
         raise UsageError(
             f"{spec.target} is on this machine, where computing takes the time that it takes: --machine is "

@@ -32,6 +32,7 @@ from blklab.spec.arguments import (
 from blklab.spec.changes import Change, parse_changes
 from blklab.spec.experiment import DEFAULT_ARRANGEMENT, DEFAULT_SEED, Arrangement
 from blklab.spec.machines import DEFAULT_MACHINE, Machine, load_machine
+from blklab.spec.permits import require
 from blklab.spec.profiles import load_profile
 from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import ModelTarget, parse_target
@@ -108,11 +109,7 @@ def workload_of(jobs: Jobs) -> Workload:
         UsageError: if it is a command, which only a real machine can run.
     """
     workload = _loaded(jobs)
-    if workload.command is not None:
-        raise UsageError(
-            f"{workload.name} is a command, and the simulator has none of this machine's programs",
-            hint="`blklab compare` runs it on disks of this machine; the simulator takes job files",
-        )
+    require(workload, "sim", target="the simulator")
     return workload
 
 

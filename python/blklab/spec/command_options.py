@@ -12,6 +12,7 @@ from blklab.quantities.units import MOST_BYTES, MOST_NS, format_bytes, format_du
 from blklab.spec.commands import DEFAULT_SPACE_BYTES, DEFAULT_TIME_LIMIT_NS, JOB
 from blklab.spec.forms import DURATION, PATHS, SIZE, SWITCH, WORD
 from blklab.spec.options import Option, Topic
+from blklab.spec.permits import Beside, require
 from blklab.spec.workloads import Workload, load_workload
 
 _SEE = "measure-a-program.md"
@@ -168,13 +169,7 @@ def _load_beside(name: str) -> Workload:
             has in reports.
     """
     beside = load_workload(name)
-    if beside.command is not None:
-        raise SpecError(f"beside takes a job file, and {name} is a command")
-    if beside.replays:
-        raise SpecError(
-            f"beside takes a job file, and {name} is a recording, which ends by itself",
-            hint="give a job file or a shipped workload that does the same kind of I/O",
-        )
+    require(beside, "host", beside=Beside.A_COMMAND, name=name)
     if any(job.name == JOB for job in beside.jobs):
         raise SpecError(f"{name}: a section beside a command cannot be called {JOB!r}", hint="rename it")
     return beside

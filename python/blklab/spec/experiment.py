@@ -36,6 +36,7 @@ from blklab.spec.goals import NAMED_GOALS, Goal
 from blklab.spec.guest import GuestOptions
 from blklab.spec.machines import Machine
 from blklab.spec.options import Option, Topic, options_of
+from blklab.spec.permits import SWITCHBACK_WITH_CHANGES
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.setting_values import check_group_value, check_queue_values
 from blklab.spec.slots import SlotDecision
@@ -406,10 +407,7 @@ class ExperimentSpec(Conditions, CommandOptions):
     @model_validator(mode="after")
     def _no_changes_between_turns(self) -> ExperimentSpec:
         if self.design == "switchback" and self.changes:
-            raise ValueError(
-                "the design switchback compares slots of one load, and changes would make the slots before "
-                "and after them unlike: take the design runs"
-            )
+            raise ValueError(SWITCHBACK_WITH_CHANGES)
         return self
 
     @property

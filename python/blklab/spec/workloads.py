@@ -32,6 +32,7 @@ from blklab.quantities.notes import as_notes
 from blklab.shipped import shipped_files
 from blklab.spec.commands import DECIDES, JOB, Command, name_of, parse_command_file
 from blklab.spec.job_text import JobText, expand, needs_expansion
+from blklab.spec.loads import Load
 from blklab.spec.replays import is_replay, read_replay
 
 _HEAD = re.compile(r"[;#]\s*(purpose|decide-by|focus|control|tool)\s*:\s*(.*?)\s*", re.IGNORECASE)
@@ -169,6 +170,15 @@ class Workload(BaseModel):
                 option=note.option,
                 hint=hint,
             )
+
+    @property
+    def load(self) -> Load:
+        """The kind of load that it is."""
+        if self.command is not None:
+            return Load.COMMAND
+        if self.tool:
+            return Load.HDPARM
+        return Load.REPLAY if self.replays else Load.FIO
 
     @property
     def replays(self) -> bool:

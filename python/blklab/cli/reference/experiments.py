@@ -1,7 +1,8 @@
 """Fills tables of options in pages: ``python -m blklab.cli.reference.experiments PAGE…``.
 
-The table ``options`` has those that any target takes, ``guest-options`` those of the TOML table ``[guest]``.
-A CSV file beside the first says which commands take each.
+The table ``options`` has those that any target takes, ``guest-options`` those of the TOML table ``[guest]``,
+``combinations`` says which loads, designs and backends go together. A CSV file beside the first says which commands
+take each.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+from blklab.cli.matrix import matrix_markdown
 from blklab.report.pages.markdown import filled_parts, markdown_table
 from blklab.report.pages.page_files import csv_text, write_csv_files
 from blklab.spec.experiment import OPTIONS
@@ -34,6 +36,8 @@ def filled(page: Path) -> str:
     }
 
     def table(name: str) -> str:
+        if name == "combinations":
+            return matrix_markdown()
         return markdown_table(HEADINGS, [_row(option, page) for option in tables[name]])
 
     return filled_parts(page.read_text(encoding="utf-8"), "table", table)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from blklab.cli.matrix import MatrixDocument
 from blklab.labs.advice.document import AdviseDocument
 from blklab.labs.calibration.disk.document import DiskCalibration
 from blklab.labs.iocost.document import IoCostDocument
@@ -38,6 +39,7 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "judgement-1.json": (JudgementDocument, "what `blklab kernel judge --json` prints"),
     "torture-1.json": (TortureDocument, "what `blklab kernel torture --json` prints"),
     "calibrate-1.json": (DiskCalibration, "what `blklab calibrate disk TARGET --json` prints"),
+    "doctor-matrix-1.json": (MatrixDocument, "what `blklab doctor --matrix --json` prints"),
     "change-1.json": (ChangeDocument, "what `blklab runs compare --json` prints"),
     "fleet-1.json": (FleetDocument, "what `blklab fleet --json` prints"),
     "iocost-1.json": (IoCostDocument, "what `blklab iocost --json` prints"),

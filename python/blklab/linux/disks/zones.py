@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.errors import JobFileError, RefusedError, SchedulerUnavailableError
+from blklab.errors import JobFileError, SchedulerUnavailableError
 from blklab.linux.disks.disk import SECTOR_BYTES, Disk, Roots
 from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.quantities.units import format_bytes
+from blklab.spec.permits import Beside, require
 from blklab.spec.workloads import Job, Workload
 
 HOST_MANAGED, HOST_AWARE = "host-managed", "host-aware"
@@ -108,6 +109,31 @@ def zoned_model(disk: Disk) -> str:
     return model if model in (HOST_MANAGED, HOST_AWARE) else ""
 
 
+def check_zones(
+    disks: Sequence[Disk], device: Path | None, workloads: Sequence[Workload], schedulers: Sequence[str]
+) -> None:
+    """Refuses writes that zoned disks would not take, and schedulers that reorder writes to them.
+
+    A file system writes its metadata whatever the load does, and a command may do anything.
+
+    Args:
+        disks: Beneath the target.
+        device: The target; None for files.
+        workloads: All loads.
+        schedulers: Names of all that will be set.
+
+    Raises:
+        BlklabError: for the first one.
+    """
+    zones = None if device is None else zones_of_node(device)
+    if device is not None and zones is not None:
+        for workload in workloads:
+            check_zoned_writes(workload, zones, device)
+    writes = device is None or any(workload.writes or not workload.jobs for workload in workloads)
+    for disk in disks:
+        check_order(disk, schedulers, writes=writes)
+
+
 def check_order(disk: Disk, schedulers: Sequence[str], *, writes: bool, release: str | None = None) -> None:
     """Refuses schedulers that may reorder writes within a zone of a host-managed disk.
 
@@ -141,13 +167,8 @@ def check_zoned_writes(workload: Workload, zones: Zones, device: Path) -> None:
         JobFileError: if a job writes to one without ``zonemode=zbd`` or through the page cache, needs more
             open zones than there are, or is smaller than a zone.
     """
-    if zones.model == HOST_MANAGED and (workload.replays or workload.command is not None):
-        raise RefusedError(
-            f"{workload.name}: {device} is a host-managed zoned disk: it takes writes only at its zones' "
-            "write pointers",
-            hint="test it with jobs that have zonemode=zbd, or through a directory on a file system for "
-            "zoned disks (btrfs, f2fs, xfs)",
-        )
+    if zones.model == HOST_MANAGED:
+        require(workload, "host", beside=Beside.HOST_MANAGED, device=device)
     for job in workload.jobs:
         _check_job(workload, job, zones, device)
 

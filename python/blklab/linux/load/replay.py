@@ -14,7 +14,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from blklab import __version__
-from blklab.errors import JobFileError
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.load_process import run_load_process
 from blklab.linux.queue.hardware import SegmentLimits
@@ -22,6 +21,7 @@ from blklab.linux.scratch.layout import JobRegions, Region
 from blklab.quantities.units import format_duration
 from blklab.records.samples import JobSample
 from blklab.shipped import require_guest_program
+from blklab.spec.permits import Beside, require
 from blklab.spec.workloads import Workload
 
 MIB = 1 << 20
@@ -101,12 +101,7 @@ def check_replay(workload: Workload) -> None:
     find_replay_program()
     for job in workload.jobs:
         if job.replayed_ios is None:
-            raise JobFileError(
-                f"section [{job.name}] replays nothing: on a host, fio's jobs cannot run beside a replay",
-                source=workload.source,
-                line=job.line,
-                hint="the simulator and guests run both: sim:, uml:",
-            )
+            require(workload, "host", beside=Beside.ANOTHER_JOB, line=job.line, job=job.name)
 
 
 def replay_request(

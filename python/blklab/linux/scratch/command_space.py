@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.errors import RefusedError, UsageError
+from blklab.errors import RefusedError
 from blklab.linux.disks.device_in_use import check_writable_device
 from blklab.linux.processes.programs import run_program
 from blklab.linux.scratch.data_files import check_space, lay_out
@@ -66,7 +66,6 @@ class CommandSpace:
 
         Raises:
             RefusedError: if they would overwrite a device.
-            UsageError: if job files need the same device.
             SpaceError: if there is too little room.
         """
         commands = _commands_of(workloads)
@@ -77,11 +76,6 @@ class CommandSpace:
         if self._space.place is not None:
             check_space(self._space.place, needed + beside)
             return
-        if len(commands) < len(workloads):
-            raise UsageError(
-                f"job files work on the blocks of {self._space.device}, and commands on a file system there",
-                hint="compare them one after the other, or on a directory",
-            )
         if self._space.read_only:
             raise RefusedError(
                 f"commands need a file system, and {self._space.device} is a block device:"
