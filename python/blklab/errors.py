@@ -201,6 +201,10 @@ class DeviceVanishedError(RunFailedError):
     """A disk vanished during the run."""
 
 
+class KernelMistakeError(RunFailedError):
+    """The running kernel reported a mistake of its own while a module was loaded."""
+
+
 class RestoreError(RunFailedError):
     """A setting could not be restored; the journal is kept."""
 

@@ -24,6 +24,7 @@ from blklab.guests.kernels.compilation import SilentBuildObserver
 from blklab.guests.kernels.configuration import merge, read_fragment, shipped_fragment
 from blklab.guests.kernels.digests import digest_file
 from blklab.guests.kernels.names import kernel_names
+from blklab.shipped import shipped_files
 
 
 def state_of(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -186,6 +187,17 @@ def test_objects_are_kept_of_the_shipped_configuration_as_it_is_now(
     slow = build(BuildRequest("slow", str(kernel_tree), patches=[str(kernel_patch)]))[0]
     assert [stock.record.compiled_files, slow.record.compiled_files] == [1, 1]
     assert b"CONFIG_LOG_BUF_SHIFT=18" in slow.linux.read_bytes()
+
+
+def test_kernels_with_the_tortures_options_share_a_tree_of_their_own(
+    kernel_cache: Path, kernel_tree: Path, kernel_patch: Path
+) -> None:
+    torture = str(shipped_files("kernel", ".config")["torture"])
+    build(BuildRequest("stock", str(kernel_tree)))
+    first = build(BuildRequest("checked", str(kernel_tree), fragments=[torture]))[0]
+    slow = build(BuildRequest("slow", str(kernel_tree), patches=[str(kernel_patch)], fragments=[torture]))[0]
+    assert [first.record.compiled_files, slow.record.compiled_files] == [3, 1]
+    assert len(list((kernel_cache / "trees").iterdir())) == 2
 
 
 def test_an_archive_and_its_top_folder(kernel_cache: Path, kernel_tree: Path, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ class HostBackend:
             stack.callback(space.close)
             for leaf in leaves:
                 journal.protect_queue(leaf)
-            yield HostSession(
+            session = HostSession(
                 description,
                 leaves,
                 space,
@@ -117,6 +117,8 @@ class HostBackend:
                 run_folder=run_folder,
                 watched=watched,
             )
+            stack.callback(session.close)
+            yield session
 
     def _dry_session(self, target: Target, options: SessionOptions) -> Session:
         description = self.describe(target)

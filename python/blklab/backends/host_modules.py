@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.module_loading import load_module_file
+from blklab.linux.load.load_process import kill_loads
 from blklab.linux.machine.kernel_mistakes import MistakeWatch
 from blklab.modules.loading import find_arms
 from blklab.modules.store import find_module
@@ -31,22 +32,35 @@ class HostModules:
             SchedulerUnavailableError: if the kernel does not take one.
         """
         arms = find_arms(choices)
-        if arms.modules and self._watch is None:
-            self._watch = MistakeWatch()
+        if arms.modules:
+            self.watch([module.record.module for module in arms.modules])
         for module in arms.modules:
             load_module_file(module.file, module.record.build_id[:16], journal)
-            self._names.append(module.record.module)
         self.check()
         return arms.remarks
 
+    def watch(self, modules: Sequence[str]) -> None:
+        """Watches the kernel's log from now on; a mistake ends the load that is under way."""
+        self._names += modules
+        if self._watch is None:
+            self._watch = MistakeWatch()
+            self._watch.begin(kill_loads)
+
     def check(self) -> None:
-        """Ends the run if the kernel reported a mistake since the modules were loaded.
+        """Ends the experiment if the kernel reported a mistake since the modules were loaded.
+
+        The load that was under way then is over already.
 
         Raises:
-            RunFailedError: if it did.
+            KernelMistakeError: if it did.
         """
         if self._watch is not None:
             self._watch.raise_for_mistakes(list(dict.fromkeys(self._names)))
+
+    def close(self) -> None:
+        """Watches no longer."""
+        if self._watch is not None:
+            self._watch.close()
 
 
 def module_commands(choice: SchedulerChoice) -> list[str]:

@@ -170,6 +170,10 @@ class HostSession:
     def stop(self) -> None:
         """Does nothing: no other thread has runs."""
 
+    def close(self) -> None:
+        """Ends the watch on modules."""
+        self._modules.close()
+
     @property
     def _journal(self) -> Journal:
         if self._journal_or_none is None:

@@ -16,6 +16,7 @@ from blklab.analysis.between_runs import RunsComparison, compare_runs
 from blklab.analysis.verdict import Analysis, analyse
 from blklab.backends import THIS_MACHINE, Workers
 from blklab.cli.commands import described_command
+from blklab.cli.gate import gate_arms, no_gate_option
 from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.monitoring_files import write_monitoring
 from blklab.cli.options import (
@@ -98,6 +99,7 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_lim
     is_flag=True,
     help="On simulated targets, do not observe more runs to say what made the difference.",
 )
+@no_gate_option
 @store_option
 @click.option("-v", "--verbose", is_flag=True, help="Print all figures, not only the answer.")
 @quiet_option
@@ -115,6 +117,7 @@ def command(
     html_file: str | None,
     model_answer: bool | None,
     no_why: bool,
+    no_gate: bool,
     store_url: str | None,
     verbose: bool,
     quiet: bool,
@@ -156,6 +159,7 @@ def command(
         verbose=verbose,
         quiet=quiet,
         explains=not no_why,
+        gates=not no_gate,
     ).code
 
 
@@ -184,6 +188,7 @@ def compare_and_show(
     explains: bool = True,
     shows: bool = True,
     tells_plan: bool = True,
+    gates: bool = True,
 ) -> Compared:
     """Runs comparisons, prints their reports, and writes what was asked for.
 
@@ -203,6 +208,7 @@ def compare_and_show(
         explains: Whether to look for what made the differences, on models.
         shows: Whether to print reports for people.
         tells_plan: Whether to print the plan; not where it was agreed on.
+        gates: Whether patched schedulers pass the gate in a guest before a disk of this machine.
 
     Raises:
         BlklabError: if a comparison cannot begin or go on; what it has measured is stored.
@@ -212,6 +218,8 @@ def compare_and_show(
     require_all(specs)
     machine_files = (json_file, openmetrics_file, junit_file)
     require_writable(html_file, *machine_files)
+    if gates:
+        gate_arms(specs, quiet=quiet)
     documents: list[CompareDocument] = []
     code: int = ExitCode.OK
     with Store.opened(store_url) as store:

@@ -13,10 +13,13 @@ from rich.table import Table
 
 from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.commands import described_command
+from blklab.cli.gate import gate_module, no_gate_option
 from blklab.cli.options import json_option, quiet_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import ExitCode
+from blklab.labs.gate.gate import SEEDS, gate_summary
 from blklab.modules.building import ModulePlan, ModuleRequest, build_module, plan_module
+from blklab.modules.gate_results import GateResult, results_of
 from blklab.modules.renaming import module_name
 from blklab.modules.scheduler_source import STOCK
 from blklab.modules.store import BuiltModule, find_modules, remove_module
@@ -78,6 +81,14 @@ SCHEMA = "blklab.kernel-module/1"
 @click.option(
     "--dry-run", is_flag=True, help="Show what would be built, and from which files; build nothing."
 )
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=SEEDS,
+    show_default=True,
+    help="Seeds of torture that the gate asks for.",
+)
+@no_gate_option
 @quiet_option
 @json_option
 def module_command(
@@ -92,14 +103,18 @@ def module_command(
     types: Path | None,
     unproven: bool,
     dry_run: bool,
+    seeds: int,
+    no_gate: bool,
     quiet: bool,
     json_file: str | None,
 ) -> None:
     """Build a patched scheduler as a module of the running kernel, under the name NAME.
 
-    It takes seconds and needs no reboot: the module is loaded beside the original, and `blklab compare -s
-    kyber,kyber@NAME` switches between them. The headers are compared with the kernel's own type information
-    first.
+    Building takes seconds and needs no reboot: the module is loaded beside the original, and `blklab compare
+    -s kyber,kyber@NAME` switches between them. The headers are compared with the kernel's own type
+    information first. Then the same changes pass the gate: a guest of the nearest release serves all loads of
+    `blklab kernel judge` and a torture. That takes minutes once, and ends with 4 if there is a mistake;
+    --no-gate leaves it to the comparison.
     """
     request = ModuleRequest(
         name,
@@ -119,8 +134,10 @@ def module_command(
         return
     with BuildDisplay(quiet=quiet) as display:
         module, is_new = build_module(request, display.announce)
+    gate = None if no_gate else gate_module(module, quiet=quiet, seeds=seeds)
     if json_file is not None:
-        _write_json(json_file, {"built": is_new, "module": module_as_json(module)})
+        passed = None if gate is None else gate.model_dump(exclude={"format"})
+        _write_json(json_file, {"built": is_new, "module": module_as_json(module), "gate": passed})
         return
     record = module.record
     how = f"built in {_seconds(record.build_seconds)}" if is_new else "already built"
@@ -129,6 +146,8 @@ def module_command(
     _say(f"  {_proof(module)}")
     for note in record.notes:
         _say(f"  {note}")
+    if record.changes is not None:
+        _say(f"  {_gate_text(gate)}")
     _say(f"  {module.file}")
 
 
@@ -211,6 +230,9 @@ def _show_plan(plan: ModulePlan, json_file: str | None) -> None:
     _say(f"  headers: {plan.headers.folder}")
     _say(f"  source: {plan.source.origin}, {plan.source.package or plan.source.version}")
     _say(f"  compiler: {plan.compiler.text}")
+    if plan.changes is not None:
+        passed = [result.release for result in results_of(plan.changes.record.sha256) if result.passed]
+        _say(f"  gate: {f'passed on Linux {passed[-1]}' if passed else 'not passed yet'}")
     _say(f"  proof: {'none' if plan.types is None else f'against {plan.types}'}")
     if plan.existing is not None:
         _say(f"  already built: {plan.existing.folder}; nothing to compile")
@@ -226,6 +248,10 @@ def _proof(module: BuiltModule) -> str:
         f"proven to fit: {proof.structures} structures with {proof.members} members and {proof.constants} "
         f"constants are as in the kernel; {format_bytes(module.record.size_bytes)}"
     )
+
+
+def _gate_text(gate: GateResult | None) -> str:
+    return "not through the gate yet" if gate is None else gate_summary(gate)
 
 
 def _write_json(destination: str, content: dict[str, Any]) -> None:

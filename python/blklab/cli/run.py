@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from blklab.cli.commands import described_command
+from blklab.cli.gate import gate_arms, no_gate_option
 from blklab.cli.options import (
     experiment_options,
     json_option,
@@ -54,6 +55,7 @@ KERNELS = option_named("kernels")
     help="Write the timeline of the run, for `blklab explain` (simulated targets only).",
 )
 @click.option("--dry-run", is_flag=True, help="Print every setting and command; change nothing.")
+@no_gate_option
 @json_option
 @openmetrics_option
 @quiet_option
@@ -67,6 +69,7 @@ def command(
     kernel: str | None,
     timeline_file: str | None,
     dry_run: bool,
+    no_gate: bool,
     json_file: str | None,
     openmetrics_file: str | None,
     quiet: bool,
@@ -91,6 +94,8 @@ def command(
             console_out().print(line, soft_wrap=True)
         return
     require_writable(json_file, openmetrics_file)
+    if not no_gate:
+        gate_arms([spec], quiet=quiet)
     with ProgressDisplay(quiet=quiet) as display:
         sample, used, warnings = run_once(spec, display, timeline_file=timeline_file)
     for warning in warnings:

@@ -11,6 +11,7 @@ from blklab.analysis.metrics import metric_named, metric_of
 from blklab.backends import THIS_MACHINE, Backend, Session, SessionOptions, Workers, backend_for
 from blklab.errors import (
     InterruptedRunError,
+    KernelMistakeError,
     LockedError,
     RunFailedError,
     SpecError,
@@ -120,6 +121,8 @@ def compare(
             # A signal may arrive as another exception: compiled code wraps those of the Python that it calls.
             if isinstance(error, InterruptedRunError) or interrupted():
                 state = "interrupted"
+            if isinstance(error, KernelMistakeError):
+                store.add_warning(run_id, f"the experiment was ended: {error.message}")
             raise
         finally:
             store.set_state(run_id, state)

@@ -20,6 +20,7 @@ from blklab.guests.kernels.series import read_series
 from blklab.guests.kernels.toolchain import PATCH_TOOL, build_environment, require_programs
 from blklab.modules.btf import TypeInformation, read_type_information
 from blklab.modules.cache import module_cache
+from blklab.modules.changes import Changes, changes_of
 from blklab.modules.compiler import Compiler, find_compiler
 from blklab.modules.elf import ObjectFile, read_object_file
 from blklab.modules.headers import KernelHeaders, find_headers, running_release
@@ -32,7 +33,7 @@ from blklab.modules.source import BlockSource, find_source
 from blklab.modules.store import BuiltModule, module_of_id, name_module, read_module
 
 RUNNING_TYPES = Path("/sys/kernel/btf/vmlinux")
-_RECIPE = 1
+_RECIPE = 2
 """Changes when the same inputs give another module."""
 _TOOLS = {"make": "make", "tar": "tar", "strip": "binutils"}
 
@@ -71,6 +72,8 @@ class ModulePlan:
     """None if there is none and the module may be unproven."""
     files: dict[str, str] = field(repr=False)
     """The scheduler's files as they are compiled."""
+    changes: Changes | None = field(repr=False)
+    """For a guest; None for an unchanged copy."""
 
     @property
     def module(self) -> str:
@@ -137,6 +140,7 @@ def plan_module(request: ModuleRequest, announce: Announce, *, may_fetch: bool =
         module_of_id(build_id),
         types,
         files,
+        changes_of(scheduler, patches, request.name, is_file=request.scheduler_file is not None),
     )
 
 
@@ -182,6 +186,8 @@ def _build(plan: ModulePlan, announce: Announce) -> BuiltModule:
         signed_with, notes = _sign_if_wanted(plan, product)
         product.replace(work / product.name)
         shutil.rmtree(inside)
+        if plan.changes is not None:
+            plan.changes.write_to(work)
         record = _record(plan, work / product.name, proof, signed_with, notes, time.monotonic() - begun)
         (work / "module.json").write_text(record.model_dump_json(indent=2), encoding="utf-8")
         folder = make_folder(module_cache() / "builds") / plan.build_id
@@ -213,6 +219,7 @@ def _record(
         source=str(plan.source.origin),
         source_version=plan.source.package or plan.source.version,
         patches=[PatchRecord(name=p.name, sha256=p.sha256, files=list(p.files)) for p in plan.patches],
+        changes=None if plan.changes is None else plan.changes.record,
         compiler=plan.compiler.text,
         proof=(
             None

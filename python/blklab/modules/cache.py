@@ -2,9 +2,10 @@
 
 ::
 
-    builds/ID/            one module: its file, module.json, build.log; never changes
+    builds/ID/            one module: its file, module.json, build.log, changes/; never changes
     names/RELEASE/NAME    link to a build for that kernel
     sources/ID/           the block layer's files of an archive
+    gates/                results of the gate before the host
     archives/             archives of sources that were downloaded
     work/                 builds under way
     building.lock         held while a module is being built

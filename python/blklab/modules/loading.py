@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from blklab.errors import KernelCacheError, RefusedError, UnknownNameError
 from blklab.modules.building import ModuleRequest, build_module
+from blklab.modules.gate_results import results_of
 from blklab.modules.scheduler_source import STOCK
 from blklab.modules.store import BuiltModule, find_module
 from blklab.quantities.notes import as_notes
@@ -32,13 +33,16 @@ class ModuleArms:
 
     @property
     def remarks(self) -> list[str]:
-        """Remarks on the builds, for the record: notes, and a warning of each that is unproven."""
+        """Remarks on the builds, for the record: notes, and a warning of each that is unproven or untried."""
         lines = []
         for (scheduler, name), module in self.by_choice.items():
             patches = ", ".join(patch.name for patch in module.record.patches) or "no patch"
             line = f"{scheduler}@{name} is the module {module.record.build_id[:16]}: {patches}"
-            is_proven = module.record.proof is not None
-            lines += as_notes([line]) if is_proven else [f"{line}; unproven"]
+            lacks = [] if module.record.proof is not None else ["unproven"]
+            changes = module.record.changes
+            if changes is not None and not any(result.passed for result in results_of(changes.sha256)):
+                lacks.append("not through the gate in a guest")
+            lines += ["; ".join([line, *lacks])] if lacks else as_notes([line])
         return lines
 
 

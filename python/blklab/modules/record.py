@@ -19,12 +19,27 @@ class ProofRecord(BaseModel):
     constants: int
 
 
+class ChangesRecord(BaseModel):
+    """The changes of a module to the kernel's own scheduler, kept so that a guest can be built of them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["patches", "file"]
+    """Patches, or a scheduler that is one file."""
+    files: list[str]
+    """In the module's folder, in the order in which patches apply."""
+    scheduler: str
+    """The scheduler's name in a guest that has them."""
+    sha256: str
+    """Of all of them, and of the name."""
+
+
 class ModuleRecord(BaseModel):
     """The inputs and the outcome of a build."""
 
     model_config = ConfigDict(frozen=True)
 
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     build_id: str
     scheduler: str
     """The scheduler that it is a variant of, or the new one's own name."""
@@ -43,6 +58,8 @@ class ModuleRecord(BaseModel):
     """Path of the source; empty for one file of the user's with headers that have ``block/``."""
     source_version: str
     patches: list[PatchRecord]
+    changes: ChangesRecord | None
+    """None for an unchanged copy."""
     compiler: str
     proof: ProofRecord | None
     """None if the module was built unproven, as told."""

@@ -288,6 +288,13 @@ class Store:
             _note_process(session, run_id, state)
             session.commit()
 
+    def add_warning(self, run_id: str, warning: str) -> None:
+        """Adds a warning that came up while an experiment was made."""
+        with self._reporting(), Session(self._engine) as session:
+            experiment = session.get_one(_Experiment, run_id)
+            experiment.warnings = "\n".join(filter(None, [experiment.warnings, warning]))
+            session.commit()
+
     def is_under_way(self, run_id: str) -> bool:
         """Tells whether a living process of this machine makes the run; False if that cannot be seen."""
         with self._reporting(), Session(self._engine) as session:

@@ -53,6 +53,7 @@ from blklab.guests.kernels.source import DEBIAN, KernelSource, locate
 from blklab.guests.kernels.toolchain import PATCH_TOOL, compiler_identity, require_tools
 from blklab.guests.kernels.trees import CachedTree, find_tree, prepare_tree
 from blklab.quantities.units import format_bytes
+from blklab.shipped import shipped_files
 
 RECIPE = 4
 """Version of the build procedure; changing it causes all kernels to be rebuilt."""
@@ -96,7 +97,8 @@ class BuildPlan:
     """Patches that are tried after the others, and skipped if they do not apply."""
     fragments: tuple[Fragment, ...]
     nr_shipped: int
-    """How many of the fragments ship with blklab; the rest are the user's."""
+    """How many of the fragments ship with blklab; the rest are the user's or those of schedulers that are
+    added."""
     compiler: str
     jobs: int
     options: Mapping[str, KernelOption] = field(repr=False)
@@ -141,12 +143,13 @@ def plan_build(request: BuildRequest) -> BuildPlan:
     source = locate(request.source)
     additions = additions_for(source)
     shipped = (shipped_fragment(), *additions.fragments)
+    variant = _shipped_variant(request)
     fragments = (*shipped, *own_fragments)
     instruments = (*shipped_instruments(), *additions.instruments) if request.with_instruments else ()
     require_tools(source.tools, PATCH_TOOL if patches or instruments else {})
     options = merge(fragments)
     compiler = compiler_identity()
-    tree_id = _digest(RECIPE, source.lineage, compiler)
+    tree_id = _digest(RECIPE, source.lineage, compiler, *variant)
     build_id = _digest(
         RECIPE,
         source.sha256,
@@ -162,13 +165,23 @@ def plan_build(request: BuildRequest) -> BuildPlan:
         patches,
         instruments,
         fragments,
-        len(shipped),
+        len(shipped) + len(variant),
         compiler,
         jobs,
         options,
         build_id,
         tree_id,
     )
+
+
+def _shipped_variant(request: BuildRequest) -> tuple[str, ...]:
+    """The names of those further fragments that ship with blklab, such as that of a torture.
+
+    Their kernels share a tree of their own: from the usual one make would compile everything, each time.
+    """
+    shipped = set(shipped_files("kernel", ".config").values())
+    paths = [Path(text) for text in request.fragments]
+    return tuple(path.stem for path in paths if path in shipped)
 
 
 def build(request: BuildRequest, observer: BuildObserver | None = None) -> tuple[KernelBuild, bool]:

@@ -35,6 +35,7 @@ TOOLS = {"apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar"}
 
 _HOOKS = ("Pre-Invoke", "Post-Invoke", "Post-Invoke-Success")
 _RELEASE = re.compile(r"\d+\.\d+")
+_FETCHED = re.compile(r"linux-source-(\d+(?:\.\d+)*)_")
 _INDEX = "$(RELEASE) $(REPO_URI) $(ORIGIN)"
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _DOWNLOADING = re.compile(r"dlstatus:\d+:(?P<percent>[\d.]+):.*?(?:\((?P<left>[^)]*) remaining\))?$")
@@ -60,6 +61,14 @@ def fetched_archive(release: str) -> Path | None:
         _folder().glob(f"linux-source-{release}_*.tar.*"), key=lambda path: path.stat().st_mtime_ns
     )
     return found[-1] if found else None
+
+
+def fetched_archives() -> list[tuple[tuple[int, ...], Path]]:
+    """All archives that were fetched before, each with its release."""
+    found = [(_FETCHED.match(path.name), path) for path in sorted(_folder().glob("linux-source-*.tar.*"))]
+    return [
+        (tuple(int(part) for part in match[1].split(".")), path) for match, path in found if match is not None
+    ]
 
 
 def fetch_archive(release: str, announce: Callable[[str], None], suites: Iterable[str] = SUITES) -> Path:

@@ -83,17 +83,22 @@ def newest_debian_archive(folder: Path) -> Path:
     Raises:
         KernelSourceError: if there is none.
     """
-    found = [
-        (tuple(int(part) for part in match[1].split(".")), path)
-        for path in [*folder.glob("linux-source-*.tar*"), *folder.glob("linux-source-*/linux-source-*.tar*")]
-        if (match := _ARCHIVE.fullmatch(path.name))
-    ]
+    found = debian_archives(folder)
     if not found:
         raise KernelSourceError(
             f"there is no kernel source in {folder}",
             hint="install Debian's (sudo apt-get install linux-source), or name one with --source",
         )
     return max(found)[1]
+
+
+def debian_archives(folder: Path = _DEBIAN_FOLDER) -> list[tuple[tuple[int, ...], Path]]:
+    """The archives of Debian's ``linux-source`` packages, each with its release."""
+    return [
+        (tuple(int(part) for part in match[1].split(".")), path)
+        for path in [*folder.glob("linux-source-*.tar*"), *folder.glob("linux-source-*/linux-source-*.tar*")]
+        if (match := _ARCHIVE.fullmatch(path.name))
+    ]
 
 
 def unpack(source: KernelSource, destination: Path, only: Iterable[str] = ()) -> None:

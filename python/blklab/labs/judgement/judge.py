@@ -130,8 +130,8 @@ def judge(
         ask: Callable[[_Court, list[JudgementQuestion]], None],
     ) -> None:
         for disk, questions in chosen.items():
-            for load, together in _of_alike_loads(disk, questions):
-                with _session(disk, load, machine, base, other, keeping) as session:
+            for load, together in asked_together(disk, questions):
+                with open_session(disk, load, machine, (base, other), keeping) as session:
                     ask(_Court(session, base, other, progress), together)
 
     def first(court: _Court, questions: list[JudgementQuestion]) -> None:
@@ -169,7 +169,7 @@ def _same_bytes(base: KernelBuild, other: KernelBuild) -> bool:
     )
 
 
-def _of_alike_loads(
+def asked_together(
     disk: str, questions: Iterable[JudgementQuestion]
 ) -> Iterator[tuple[JudgementLoad, list[JudgementQuestion]]]:
     """Questions about a disk that a session can ask together, with a load that stands for its conditions."""
@@ -191,12 +191,13 @@ def _conditions(
     return load.runtime_ns(disk), load.cgroups, load.changes
 
 
-def _session(
-    disk: str, load: JudgementLoad, machine: Machine, base: str, other: str, workers: Workers
+def open_session(
+    disk: str, load: JudgementLoad, machine: Machine, kernels: tuple[str, ...], workers: Workers
 ) -> AbstractContextManager[Session]:
+    """A session in which loads with the conditions of one can be asked about on a disk."""
     options = SessionOptions(
         run_id="judgement",
-        kernels=(base, other),
+        kernels=kernels,
         machine=machine,
         runtime_ns=load.runtime_ns(disk),
         cgroups={group: dict(attributes) for group, attributes in load.cgroups.items()},
@@ -254,17 +255,21 @@ class _Court:
                 self._progress.done(question)
 
     def _cells(self, question: JudgementQuestion, round_number: int) -> Iterator[Cell]:
-        name = question.load
-        text = LOADS[name].text(question.disk)
-        workload = parse_workload(text, name=name, source=f"{name}.fio")
         for kernel in self._kernels:
-            choice = parse_scheduler_choice(question.scheduler).model_copy(update={"kernel": kernel})
-            key = CellKey(
-                block=round_number,
-                sequence=0,
-                position=0,
-                workload=question.load,
-                scheduler=question.scheduler,
-                seed=derive_seed(VERSION, "judge", str(question), round_number),
-            )
-            yield Cell(key, choice, workload)
+            yield cell_of(question, kernel, round_number)
+
+
+def cell_of(question: JudgementQuestion, kernel: str | None, round_number: int) -> Cell:
+    """The run of a question in one of its arrangements."""
+    name = question.load
+    workload = parse_workload(LOADS[name].text(question.disk), name=name, source=f"{name}.fio")
+    choice = parse_scheduler_choice(question.scheduler).model_copy(update={"kernel": kernel})
+    key = CellKey(
+        block=round_number,
+        sequence=0,
+        position=0,
+        workload=question.load,
+        scheduler=question.scheduler,
+        seed=derive_seed(VERSION, "judge", str(question), round_number),
+    )
+    return Cell(key, choice, workload)

@@ -19,6 +19,7 @@ def build_with_checks(
     *,
     patches: Sequence[str] = (),
     scheduler_files: Sequence[str] = (),
+    fragments: Sequence[str] = (),
     source: str = DEBIAN,
     release: str | None = None,
 ) -> str:
@@ -32,7 +33,7 @@ def build_with_checks(
         name,
         source,
         patches,
-        (str(fragment),),
+        (str(fragment), *fragments),
         scheduler_files=scheduler_files,
         release=release,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ _DYING_S = 30
 # namespace, which ends with its first process.
 _ONLY_UNDER_PARENT = '[ "$PPID" = "$0" ] && exec "$@"'
 _NAMESPACE = ("unshare", "--pid", "--fork", "--kill-child")
+
+_under_way: set[subprocess.Popen[str]] = set()
+_mutex = threading.Lock()
 
 REQUIRED_PROGRAMS = ("setpriv", "unshare")
 """Programs of util-linux that every load process needs."""
@@ -121,11 +125,22 @@ def load_process(
                 # Ctrl-C in a terminal must reach only us: we decide when the program ends.
                 start_new_session=True,
             )
+            with _mutex:
+                _under_way.add(process)
         yield LoadProcess(process, limit_s, too_long)
     finally:
         if process is not None:
             with shielded():
+                with _mutex:
+                    _under_way.discard(process)
                 _end(process, argv[0])
+
+
+def kill_loads() -> None:
+    """Kills all load processes that are under way, from any thread; a wait for one then returns."""
+    with _mutex:
+        for process in _under_way:
+            _kill(process)
 
 
 @contextmanager
@@ -166,11 +181,7 @@ def run_load_process(
 def _end(process: subprocess.Popen[str], name: str) -> None:
     """Kills the program and all its tasks, and waits until they are gone."""
     if process.poll() is None:
-        # The namespace's first process takes the others with it and is reaped only after all of them.
-        first = _children(process.pid)
-        for pid in first or [process.pid]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _kill(process)
         try:
             process.wait(timeout=_DYING_S)
         except subprocess.TimeoutExpired as error:
@@ -180,6 +191,14 @@ def _end(process: subprocess.Popen[str], name: str) -> None:
             ) from error
     if process.stdout is not None:
         process.stdout.close()
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    # The namespace's first process takes the others with it and is reaped only after all of them.
+    first = _children(process.pid)
+    for pid in first or [process.pid]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _children(pid: int) -> list[int]:

@@ -6,13 +6,15 @@ A module that made one is not to be trusted with another I/O.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from blklab.errors import RunFailedError
+from blklab.errors import KernelMistakeError
 from blklab.linux.machine.kernel_log import KMSG, KernelLog, LogLine
 
+_LOOK_EVERY_S = 0.25
 _MISTAKES = re.compile(
     r"WARNING: (?:CPU: |possible |suspicious |inconsistent )|\bBUG: |kernel BUG at |Oops: |Oops\[|"
     r"general protection fault|Unable to handle kernel|INFO: task .+ blocked for more than|"
@@ -34,19 +36,46 @@ class MistakeWatch:
         self._log: KernelLog | None = None
         with suppress(OSError):
             self._log = KernelLog(path)
+        self._found: list[str] = []
+        self._mutex = threading.Lock()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, ends_loads: Callable[[], None]) -> None:
+        """Watches from now on, beside the runs.
+
+        Args:
+            ends_loads: Called in another thread as soon as the kernel reports a mistake, so that the run
+                under way does not continue to its end on a damaged kernel.
+        """
+        if self._log is not None and self._thread is None:
+            self._thread = threading.Thread(target=self._look_on, args=(ends_loads,), daemon=True)
+            self._thread.start()
+
+    def _look_on(self, ends_loads: Callable[[], None]) -> None:
+        while not self._ended.wait(_LOOK_EVERY_S):
+            if self._look():
+                # Again and again: the next load may have begun before anybody has asked.
+                ends_loads()
+
+    def _look(self) -> list[str]:
+        """All mistakes so far."""
+        with self._mutex:
+            if self._log is not None:
+                self._found += mistakes_in(self._log.new_lines())
+            return list(self._found)
 
     def raise_for_mistakes(self, modules: Sequence[str]) -> None:
-        """Ends the run if the kernel has reported a mistake since the last call.
+        """Ends the experiment if the kernel has reported a mistake.
 
         Args:
             modules: The modules that were loaded, for the message.
 
         Raises:
-            RunFailedError: with the first line.
+            KernelMistakeError: with the first line.
         """
-        found = [] if self._log is None else mistakes_in(self._log.new_lines())
-        if found:
-            raise RunFailedError(
+        if found := self._look():
+            raise KernelMistakeError(
                 f"the kernel reported a mistake while the module {' or '.join(modules)} was loaded: "
                 f"{found[0]}",
                 hint="the disks are back on their own schedulers; save the kernel's log (dmesg), and restart "
@@ -54,6 +83,11 @@ class MistakeWatch:
             )
 
     def close(self) -> None:
-        """Closes the log."""
-        if self._log is not None:
-            self._log.close()
+        """Ends the watch."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._mutex:
+            if self._log is not None:
+                self._log.close()
+                self._log = None

@@ -1,0 +1,1 @@
+"""Puts a changed scheduler through its paces in a guest before a module of it runs on this machine."""
