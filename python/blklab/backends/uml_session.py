@@ -137,7 +137,9 @@ class UmlSession:
         notes += processor_notes(self._options.machine, list(self._kernels.values()), self._options.guest)
         for load, own in self._by_kind(workloads):
             notes += load.check(own, list(self._kernels.values()))
-        check_changes(self._options, choices, workloads, self._length_ns)
+        check_changes(
+            self._options, choices, workloads, lambda one: expected_runtime_ns(one, self._runtime_ns(one))
+        )
         for jobs in (jobs for workload in workloads for jobs in self._load_of(workload).job_files(workload)):
             # Jobs are valid or not regardless of scheduler and settings, so the core checks them without
             # these.
@@ -365,9 +367,6 @@ class UmlSession:
                 "time": guest.time,
             },
         }
-
-    def _length_ns(self, workload: Workload) -> int | None:
-        return expected_runtime_ns(workload, self._runtime_ns(workload))
 
     def _read_result(self, cell: Cell, load: GuestLoad, end: GuestResult) -> FioReport:
         """Reads jobs, error and warnings from a guest's result.
