@@ -11,6 +11,8 @@ import click
 from blklab.backends import Workers
 from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.commands import described_command
+from blklab.cli.gate import no_gate_option
+from blklab.cli.judge_module import judge_module
 from blklab.cli.judgement_progress import JudgementDisplay
 from blklab.cli.options import cluster_option, json_option, junit_option, output_option, quiet_option
 from blklab.cli.output import console_out, print_error, require_writable, write_text
@@ -30,6 +32,7 @@ from blklab.labs.judgement.document import JudgementDocument
 from blklab.labs.judgement.judge import Judgement, judge
 from blklab.labs.judgement.junit import judgement_suite
 from blklab.labs.judgement.loads import LOADS, RUNTIME_NS
+from blklab.labs.judgement.on_host import TARGET
 from blklab.labs.judgement.page import page_of
 from blklab.labs.judgement.questions import SCHEDULERS, Scope
 from blklab.report.monitoring.junit import junit_xml
@@ -82,6 +85,7 @@ def scope_options(command: Callable[..., int]) -> Callable[..., int]:
     examples=(
         ("two guest kernels", "blklab kernel judge --kernel stock,mine"),
         ("a patch, which is built first", "blklab kernel judge --patch my-idea.patch -o judgement.txt"),
+        ("a module of this machine, on a loop device", "blklab kernel judge --module mine"),
         (
             "one scheduler on one disk",
             "blklab kernel judge --kernel stock,mine -s mq-deadline --disk hdd-7200",
@@ -104,6 +108,20 @@ def scope_options(command: Callable[..., int]) -> Callable[..., int]:
     help="Judge BASE with this patch, mailbox or folder of patches. Repeatable.",
 )
 @click.option("--source", metavar="DIR", help="Judge this source tree as it is now, against BASE.")
+@click.option(
+    "--module",
+    "module",
+    metavar="NAME",
+    help="Judge this module against its original, on a scratch device of this machine instead of guests; as "
+    "root.",
+)
+@click.option(
+    "--on",
+    "target",
+    metavar="TARGET",
+    help=f"That device: loop:SIZE, /dev/nullbN or /dev/ublkbN. Default: {TARGET}.",
+)
+@no_gate_option
 @scope_options
 @output_option("Write the page to FILE too, to attach to a mail.")
 @click.option(
@@ -121,6 +139,9 @@ def command(
     kernels: str,
     patches: tuple[str, ...],
     source: str | None,
+    module: str | None,
+    target: str | None,
+    no_gate: bool,
     scope: Scope,
     output: str | None,
     for_bisect: bool,
@@ -133,8 +154,27 @@ def command(
 
     Each question is a load on a modelled disk under a scheduler, and every job of it is judged apart. The
     same change gives the same bytes everywhere. Exits with 8 if it is slower for anyone, or fails.
+
+    With --module the questions are asked on a scratch device with this machine's real processors, eight
+    rounds of each, beside an unchanged copy that must be equal to the original.
     """
     require_writable(output, json_file, junit_file)
+    if module is not None:
+        refused = {
+            "--patch": patches,
+            "--source": source,
+            "--disk": scope.disks,
+            "--scheduler": scope.schedulers,
+            "--machine": scope.machine,
+            "--bisect": for_bisect,
+            "--json": json_file,
+            "--junit": junit_file,
+        }
+        if given := [flag for flag, value in refused.items() if value]:
+            raise UsageError(f"--module runs on this machine, and {given[0]} is for guests")
+        return judge_module(module, target or TARGET, scope.loads, output, no_gate=no_gate, quiet=quiet)
+    if target is not None:
+        raise UsageError("--on names the device for a module", hint="add --module NAME")
     try:
         base, other = _kernels(kernels, patches, source, quiet=quiet)
         with JudgementDisplay(quiet=quiet) as display:

@@ -41,7 +41,11 @@ class JudgementLoad:
 
     def text(self, disk: str) -> str:
         """The job file for a disk."""
-        eighth_us = self.runtime_ns(disk) // 8000
+        return self.text_for(self.runtime_ns(disk))
+
+    def text_for(self, runtime_ns: int) -> str:
+        """The job file for runs of a length."""
+        eighth_us = runtime_ns // 8000
         return _EIGHTHS.sub(lambda match: f"{eighth_us * int(match[1])}us", self.jobs)
 
     def changes_on(self, disk: str) -> tuple[str, ...]:

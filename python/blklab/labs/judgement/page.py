@@ -45,7 +45,7 @@ def _lines(judgement: Judgement) -> Iterator[str]:
     for outcome in _ORDER:
         if answers := judgement.of(outcome):
             yield ""
-            yield from _table(outcome, answers)
+            yield from answer_table(outcome, answers)
     yield ""
     yield from textwrap.wrap(_about(judgement), _MAIL_WIDTH)
 
@@ -68,7 +68,8 @@ def _title(kernel: KernelBuild) -> str:
     return f"Linux {kernel.version}{patches} (build {kernel.build_id[:12]})"
 
 
-def _table(outcome: Outcome, answers: Sequence[JudgementAnswer]) -> Iterator[str]:
+def answer_table(outcome: Outcome, answers: Sequence[JudgementAnswer]) -> Iterator[str]:
+    """The answers of one outcome, a line each."""
     rows: list[tuple[str, ...]] = [("disk", "scheduler", "load", "job", "metric", "speed", "interval")]
     rows += [_row(answer) for answer in answers]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -1,0 +1,52 @@
+"""`blklab kernel judge --module`: a module against its original on a scratch device of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blklab.cli.build_progress import BuildDisplay
+from blklab.cli.gate import gate_module
+from blklab.cli.judgement_progress import JudgementDisplay
+from blklab.cli.output import console_out, write_text
+from blklab.errors import ExitCode, RefusedError
+from blklab.labs.judgement.on_host import host_page, judge_on_host
+from blklab.linux.machine.requirements import require_root
+from blklab.modules.loading import build_copies, find_arms
+from blklab.modules.store import find_module
+from blklab.spec.schedulers import parse_scheduler_choice
+
+
+def judge_module(
+    name: str, target: str, loads: Sequence[str], output: str | None, *, no_gate: bool, quiet: bool
+) -> int:
+    """Asks the questions, prints the page, and gives the exit code.
+
+    Raises:
+        UnknownNameError: if there is no such module for the running kernel.
+        RefusedError: if it has no original, or does not pass the gate.
+        BlklabError: if the questions cannot be asked here.
+    """
+    record = find_module(name).record
+    if record.is_new:
+        raise RefusedError(
+            f"{name} is a scheduler of its own, so there is no original to judge it against",
+            hint=f"compare it with others: blklab compare {target} -s mq-deadline,{record.scheduler}@{name}",
+        )
+    require_root("judging a module", instead="judge the patch in a guest: blklab kernel judge --patch FILE")
+    original = parse_scheduler_choice(record.scheduler)
+    arms = [original, parse_scheduler_choice(f"{record.scheduler}@{name}")]
+    (module,) = find_arms(arms).modules
+    if not no_gate:
+        gate_module(module, quiet=quiet)
+    if record.changes is not None:
+        arms.append(parse_scheduler_choice(f"{record.scheduler}@copy"))
+        with BuildDisplay(quiet=quiet) as building:
+            build_copies(arms, building.announce)
+    with JudgementDisplay(quiet=quiet) as display:
+        judgement = judge_on_host(target, arms, display, loads)
+    page = host_page(judgement)
+    if output is not None:
+        write_text(output, page)
+    if output != "-":
+        console_out().lines(page.removesuffix("\n"))
+    return ExitCode.SLOWER if judgement.worse and not judgement.withheld else ExitCode.OK
