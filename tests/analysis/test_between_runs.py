@@ -12,6 +12,7 @@ from blklab.analysis.statistics.independent import independent_difference_of_log
 from blklab.analysis.statistics.multiplicity import holm
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.set_up import set_up_differences
+from blklab.report.sentences.changes import change_remark_text
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     WorkloadBehaviour,
@@ -110,7 +111,7 @@ def test_a_control_that_changed_is_a_warning() -> None:
         for sample in second.samples
     ]
     found = _compared(_run(1), second.model_copy(update={"samples": samples}))
-    assert any("the control cached changed as well" in remark for remark in found.remarks)
+    assert any("the control cached changed as well" in change_remark_text(remark) for remark in found.remarks)
 
 
 def _half(directions: list) -> list:  # type: ignore[type-arg]
@@ -124,7 +125,7 @@ def test_only_what_both_have_is_compared() -> None:
     )
     found = _compared(first, second)
     assert {(one.workload, one.scheduler) for one in found.changes} == {("a", "bfq")}
-    assert list(found.remarks) == [
+    assert list(map(change_remark_text, found.remarks)) == [
         "only the first has the scheduler none",
         "only the second has the scheduler kyber",
         "b differ in their text, and are not compared",

@@ -8,6 +8,7 @@ import numpy as np
 from slot_samples import SLOT_MS, WINDOW_MS, Speed, slot_samples, switched_spec
 
 from blklab.analysis.carry_over import CarryOverFindings, carry_over, kept_windows
+from blklab.report.sentences.slots import carry_over_text
 from blklab.spec.stretches import Slot
 
 WINDOWS = SLOT_MS // WINDOW_MS
@@ -44,7 +45,7 @@ def test_a_scheduler_that_settles_slowly_is_named() -> None:
 
     found = _found("ab", speed)
     assert [(one.kind, {one.scheduler, one.other}) for one in found.seen] == [("within", {"a", "b"})]
-    assert "first half" in found.text
+    assert "first half" in carry_over_text(found)
 
 
 def test_a_scheduler_that_leaves_something_behind_is_named() -> None:
@@ -58,13 +59,13 @@ def test_a_scheduler_that_leaves_something_behind_is_named() -> None:
     seen = {(one.kind, one.scheduler, one.other) for one in found.seen}
     assert seen == {("before", "a", "c"), ("before", "b", "c")}
     assert all(one.ratio < 1 for one in found.seen)
-    assert "slots of a after c" in found.text
+    assert "slots of a after c" in carry_over_text(found)
 
 
 def test_too_few_slots_say_nothing() -> None:
     found = _found("ab", _noise(3), rounds=2)
     assert (found.contrasts, found.seen) == ([], [])
-    assert found.text.startswith("too few slots")
+    assert carry_over_text(found).startswith("too few slots")
 
 
 def test_only_windows_within_the_kept_part_count() -> None:

@@ -9,7 +9,7 @@ import pytest
 from blklab.analysis.causes import Cause, cause_of
 from blklab.experiment.behaviours import behaviour_of_timeline
 from blklab.records.behaviour import Behaviour
-from blklab.report.summary.causes import cause_sentence
+from blklab.report.sentences.causes import cause_sentence
 from blklab.simulator.request import SimulationRequest
 from blklab.simulator.simulation import run_request
 

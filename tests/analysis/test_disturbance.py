@@ -11,6 +11,7 @@ from blklab.analysis.verdict import analyse
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.machine_events import DiskTraffic, KernelMessage, MachineEvents
 from blklab.report.documents.comparison import compare_document
+from blklab.report.sentences.machine import disturbance_text, sensitivity_text, typical_text
 from blklab.report.text.conditions import conditions, quiet_sentence
 from blklab.testing.experiments import QUIET, SchedulerBehaviour, make_experiment, make_spec
 
@@ -52,7 +53,7 @@ def test_what_marks_a_run(event: MachineEvents, said: str) -> None:
     assert [(one.block, one.workload, one.scheduler) for one in findings.disturbances] == [
         (3, WORKLOAD, "bfq")
     ]
-    assert said in findings.disturbances[0].text
+    assert said in disturbance_text(findings.disturbances[0])
     assert findings.blocks == [3]
 
 
@@ -79,7 +80,7 @@ def test_what_the_kernel_logs_about_a_disk_marks_a_run_whatever_others_had() -> 
     every = {(block, label): hung for block in range(6) for label in ("none", "bfq")}
     findings = machine_findings(_record(every))
     assert len(findings.disturbances) == 12
-    assert findings.disturbances[0].text == f'the kernel\'s log: timeout (2): "{HUNG.text}"'
+    assert disturbance_text(findings.disturbances[0]) == f'the kernel\'s log: timeout (2): "{HUNG.text}"'
 
 
 def test_a_run_that_takes_far_longer_than_asked_is_marked() -> None:
@@ -89,12 +90,14 @@ def test_a_run_that_takes_far_longer_than_asked_is_marked() -> None:
     findings = machine_findings(_record(late))
     (one,) = findings.disturbances
     assert (one.block, one.scheduler) == (2, "none")
-    assert "54.4 s longer than asked (typical: as long as asked)" in one.text
+    assert "54.4 s longer than asked (typical: as long as asked)" in disturbance_text(one)
     # A load that always waits for its last writes marks none.
     slow = {key: _changed(asked_ns=8_000_000_000, duration_ns=20_000_000_000) for key in asked}
     findings = machine_findings(_record(slow))
     assert findings.disturbances == []
-    assert findings.typical == [f"in a typical run of {WORKLOAD}: 12 s longer than asked"]
+    assert list(map(typical_text, findings.typical)) == [
+        f"in a typical run of {WORKLOAD}: 12 s longer than asked"
+    ]
 
 
 def test_the_report_names_what_the_kernel_logged() -> None:
@@ -113,7 +116,9 @@ def test_what_all_runs_suffer_alike_marks_none_but_is_said() -> None:
         _record({(block, label): stolen for block in range(6) for label in ("none", "bfq")})
     )
     assert findings.disturbances == []
-    assert findings.typical == [f"in a typical run of {WORKLOAD}: 20 % of the CPU time stolen"]
+    assert list(map(typical_text, findings.typical)) == [
+        f"in a typical run of {WORKLOAD}: 20 % of the CPU time stolen"
+    ]
 
 
 def test_runs_that_were_not_watched_say_nothing() -> None:
@@ -135,7 +140,10 @@ def test_the_verdict_is_stated_with_and_without() -> None:
     analysis = analyse(_record({(3, "bfq"): stolen}, behaviours=steady))
     assert analysis.sensitivity is not None
     assert analysis.sensitivity.same
-    assert analysis.sensitivity.text == "without the 1 marked block the answer is the same: best (none)"
+    assert (
+        sensitivity_text(analysis.sensitivity)
+        == "without the 1 marked block the answer is the same: best (none)"
+    )
 
 
 def test_an_answer_that_depends_on_marked_blocks_differs_without() -> None:
@@ -147,7 +155,7 @@ def test_an_answer_that_depends_on_marked_blocks_differs_without() -> None:
     assert other is not None
     assert (other.marked_runs, other.marked_blocks, other.same) == (4, [0, 1, 2, 3], False)
     assert other.status == "undecided"
-    assert "different: undecided" in other.text
+    assert "different: undecided" in sensitivity_text(other)
     left = without_marked(record, machine_findings(record))
     assert {sample.cell.block for sample in left.samples} == {4, 5}
 

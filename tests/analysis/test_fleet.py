@@ -12,6 +12,8 @@ from blklab.analysis.fleet import FleetAnalysis, analyse_fleet
 from blklab.analysis.verdict import analyse
 from blklab.errors import UsageError
 from blklab.records.experiment import ExperimentRecord
+from blklab.report.sentences.answer import basis_text, choice_reason_text
+from blklab.report.sentences.fleet import fleet_remark_text
 from blklab.spec.drive_classes import DriveClass, kind_of
 from blklab.testing.experiments import make_experiment, make_spec, make_workload
 from fleet_records import MODEL, make_fleet, on_drive
@@ -74,7 +76,7 @@ def test_a_winner_on_average_may_lose_on_a_new_drive() -> None:
 def test_two_drives_decide_nothing() -> None:
     found = _analysed(make_fleet({"none": 0.0, "bfq": 0.3}, drives=2, spread=0.0))
     assert found.verdict.status == "undecided"
-    assert "at least 3 drives are needed" in found.verdict.text
+    assert "at least 3 drives are needed" in basis_text(found.verdict.basis)
     assert found.comparisons[0].new_low is None
 
 
@@ -84,7 +86,7 @@ def test_equals_share_the_first_place_and_the_usual_one_is_taken() -> None:
     )
     assert (found.verdict.status, found.verdict.best) == ("equal", ["mq-deadline", "none"])
     assert found.verdict.choice == "mq-deadline"
-    assert found.verdict.choice_reason == "in force before on 16 of 16 drives"
+    assert choice_reason_text(found.verdict.choice_reason) == "in force before on 16 of 16 drives"
 
 
 def test_a_drive_counts_once_with_its_newest_run() -> None:
@@ -100,7 +102,7 @@ def test_a_drive_counts_once_with_its_newest_run() -> None:
         (pair,) = found.comparisons
         assert pair.mean.n == 4
         assert "20260202-0304-newer" in found.runs
-        assert any("repeated later" in remark for remark in found.remarks)
+        assert any("repeated later" in fleet_remark_text(remark) for remark in found.remarks)
 
 
 def test_experiments_on_several_disks_or_still_running_are_left_out() -> None:
@@ -112,7 +114,7 @@ def test_experiments_on_several_disks_or_still_running_are_left_out() -> None:
     records[1] = records[1].model_copy(update={"state": "running"})
     found = _analysed(records)
     assert found.comparisons[0].mean.n == 3
-    assert sum("left out" in remark for remark in found.remarks) == 2
+    assert sum("left out" in fleet_remark_text(remark) for remark in found.remarks) == 2
 
 
 def test_another_workload_under_the_same_name_is_left_out() -> None:
@@ -121,7 +123,9 @@ def test_another_workload_under_the_same_name_is_left_out() -> None:
     newer = on_drive(other[4], 4, created_at="2026-03-02T03:04:05+00:00")
     found = _analysed([*old, newer])
     assert found.comparisons[0].mean.n == 1
-    assert any("another workload under the same name" in remark for remark in found.remarks)
+    assert any(
+        "another workload under the same name" in fleet_remark_text(remark) for remark in found.remarks
+    )
 
 
 def test_workloads_of_different_runs_are_put_together() -> None:
@@ -150,7 +154,7 @@ def test_a_scheduler_that_few_drives_have_is_left_out() -> None:
     ]
     found = _analysed(records)
     assert list(found.labels) == ["bfq", "none"]
-    assert "kyber left out: tested on 2 drives only" in found.remarks
+    assert "kyber left out: tested on 2 drives only" in map(fleet_remark_text, found.remarks)
 
 
 def test_labels_of_ones_own_do_not_separate_schedulers() -> None:
@@ -172,7 +176,7 @@ def test_differing_conditions_are_named() -> None:
     records = make_fleet({"none": 0.0, "bfq": 0.15}, drives=3)
     machine = records[0].machine.model_copy(update={"kernel": "6.12"})
     records[0] = records[0].model_copy(update={"machine": machine})
-    assert any("2 kernels" in remark for remark in _analysed(records).remarks)
+    assert any("2 kernels" in fleet_remark_text(remark) for remark in _analysed(records).remarks)
 
 
 def test_no_experiment_gives_no_fleet() -> None:

@@ -12,6 +12,9 @@ from blklab.analysis.fleet_goal import FleetGoal
 from blklab.analysis.verdict import analyse
 from blklab.errors import UnknownNameError
 from blklab.records.experiment import ExperimentRecord
+from blklab.report.sentences.answer import basis_text
+from blklab.report.sentences.fleet import fleet_remark_text
+from blklab.report.sentences.goals import absent_text
 from blklab.spec.goals import parse_goal
 from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec, make_workload
 from fleet_records import make_fleet, on_drive
@@ -52,7 +55,7 @@ def test_a_drive_has_the_score_of_its_own_report() -> None:
 def test_the_weights_decide_where_metrics_conflict(goal: str, winner: str) -> None:
     found, of_goal = _analysed(_fast_with_a_tail(), goal)
     assert (found.verdict.status, found.verdict.choice) == ("best", winner)
-    assert found.verdict.text.startswith("for the goal ")
+    assert basis_text(found.verdict.basis).startswith("for the goal ")
     assert of_goal.conflict
     assert [point.standing for point in of_goal.front] == ["front", "front"]
     (pair,) = of_goal.against(winner)
@@ -101,7 +104,7 @@ def test_drives_that_were_not_tested_under_all_workloads_are_left_out() -> None:
     found, of_goal = _analysed(records, "iops=1")
     assert len(found.drives) == 5
     assert of_goal.against("bfq")[0].mean.n == 4
-    assert any("1 drive left out for the goal" in remark for remark in found.remarks)
+    assert any("1 drive left out for the goal" in fleet_remark_text(remark) for remark in found.remarks)
     # Two drives cannot tell a spread, so what only they were tested under is not part of the score.
     few = [*make_fleet(effects, drives=2, workloads=both)]
     few += [
@@ -111,7 +114,9 @@ def test_drives_that_were_not_tested_under_all_workloads_are_left_out() -> None:
     found, of_goal = _analysed(few, "iops=1")
     assert of_goal.workloads == ["reads"]
     assert of_goal.against("bfq")[0].mean.n == 6
-    assert "writes does not count for the goal: 2 drives with figures for it" in found.remarks
+    assert "writes does not count for the goal: 2 drives with figures for it" in map(
+        fleet_remark_text, found.remarks
+    )
 
 
 def test_controls_are_no_part_of_the_score_and_still_withhold_it() -> None:
@@ -125,7 +130,7 @@ def test_controls_are_no_part_of_the_score_and_still_withhold_it() -> None:
 
 def test_metrics_that_workloads_lack_are_named() -> None:
     _, of_goal = _analysed(make_fleet({"none": 0.0, "bfq": 0.15}), "iops=1,sync_latency_p99=1")
-    assert of_goal.absent == ["random-read-4k-qd32 has no sync latency p99"]
+    assert list(map(absent_text, of_goal.absent)) == ["random-read-4k-qd32 has no sync latency p99"]
     found, of_goal = _analysed(make_fleet({"none": 0.0, "bfq": 0.15}), "sync_latency_p99=1")
     assert (found.verdict.status, of_goal.comparisons) == ("undecided", [])
     with pytest.raises(UnknownNameError, match="speediness"):

@@ -20,6 +20,9 @@ from blklab.analysis.values import experiment_values, metric_values
 from blklab.analysis.verdict import Analysis, analyse
 from blklab.errors import UnknownNameError
 from blklab.records.experiment import ExperimentRecord
+from blklab.report.sentences.answer import basis_text, choice_reason_text
+from blklab.report.sentences.first_place import first_place_text
+from blklab.report.sentences.goals import absent_text
 from blklab.spec.goals import goal_from_weights, parse_goal
 from blklab.testing.experiments import (
     SchedulerBehaviour,
@@ -50,7 +53,7 @@ def _goal(analysis: Analysis) -> GoalFindings:
 def test_the_answer_depends_on_the_purpose(goal: str, best: str) -> None:
     verdict = analyse(_traded(goal)).verdict
     assert (verdict.status, verdict.best, verdict.choice) == ("best", [best], best)
-    assert verdict.text.startswith("for the goal ")
+    assert basis_text(verdict.basis).startswith("for the goal ")
 
 
 def test_a_score_is_the_weighted_geometric_mean_of_the_ratios() -> None:
@@ -110,7 +113,7 @@ def test_workloads_count_alike_and_controls_not_at_all() -> None:
 def test_what_a_workload_lacks_drops_out_there_and_is_said() -> None:
     spec = make_spec(("none", "bfq"), blocks=4, goal="latency")
     goal = _goal(analyse(make_experiment(spec)))
-    assert goal.absent == ["random-read-4k-qd32 has no sync latency p99"]
+    assert list(map(absent_text, goal.absent)) == ["random-read-4k-qd32 has no sync latency p99"]
     assert goal.verdict is not None
     assert goal.verdict.status in ("equal", "undecided")
 
@@ -118,7 +121,7 @@ def test_what_a_workload_lacks_drops_out_there_and_is_said() -> None:
 def test_a_goal_that_nothing_serves_is_undecided() -> None:
     verdict = analyse(make_experiment(make_spec(("none", "bfq"), goal="fairness"))).verdict
     assert verdict.status == "undecided"
-    assert verdict.text == "undecided: no block has figures for the goal fairness"
+    assert basis_text(verdict.basis) == "undecided: no block has figures for the goal fairness"
 
 
 def test_with_a_goal_only_the_goal_says_what_more_blocks_would_do() -> None:
@@ -129,8 +132,8 @@ def test_with_a_goal_only_the_goal_says_what_more_blocks_would_do() -> None:
         spec = make_spec(("none", "bfq"), blocks=5, goal=goal)
         analysis = analyse(make_experiment(spec, behaviours=behaviours))
         assert analysis.verdict.status == "undecided"
-        assert "more block" in analysis.verdict.text
-        texts[goal] = analysis.metric_verdicts[0].text
+        assert "more block" in basis_text(analysis.verdict.basis)
+        texts[goal] = first_place_text(analysis.metric_verdicts[0].place)
     assert texts[None].startswith(texts["iops=1"] + "; ")
     assert "more block" in texts[None] and "more block" not in texts["iops=1"]
 
@@ -259,7 +262,7 @@ def test_equals_go_to_the_default() -> None:
     for default in ("none", "kyber"):
         verdict = analyse(_tied(default, cpu=1.5)).verdict
         assert (verdict.status, verdict.choice) == ("equal", default)
-        assert verdict.choice_reason == "the default, which was in force before"
+        assert choice_reason_text(verdict.choice_reason) == "the default, which was in force before"
         advised = verdict.recommendation
         assert advised is not None and (advised.action, advised.scheduler) == ("keep", default)
 
@@ -267,12 +270,12 @@ def test_equals_go_to_the_default() -> None:
 def test_then_to_the_cheaper_in_cpu() -> None:
     verdict = analyse(_tied("bfq", cpu=1.5)).verdict
     assert (verdict.status, verdict.choice) == ("equal", "none")
-    assert verdict.choice_reason.startswith("the cheapest in CPU: CPU per I/O")
+    assert choice_reason_text(verdict.choice_reason).startswith("the cheapest in CPU: CPU per I/O")
 
 
 def test_an_estimate_alone_breaks_no_tie() -> None:
     verdict = analyse(_tied("bfq")).verdict
-    assert (verdict.status, verdict.choice, verdict.choice_reason) == ("equal", None, "")
+    assert (verdict.status, verdict.choice, verdict.choice_reason) == ("equal", None, None)
 
 
 def test_no_cpu_time_no_tie_break() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from blklab.analysis.long_slots import LONG_ROUNDS, LONG_SLOT_NS, compare_long_slots
 from blklab.records.samples import RunSample, SlotSample
+from blklab.report.sentences.slots import long_slots_text
 from blklab.spec.plan import CellKey
 
 SHORT_NS = 500_000_000
@@ -83,8 +84,8 @@ def test_a_scheduler_that_changes_when_left_alone_is_found(seed: int, change: fl
     (first, *_) = [one for one in found if one is not None]
     sign = 1 if first.first == "one" else -1
     assert first.log_change * sign == pytest.approx(math.log(change), abs=0.15)
-    assert "in slots of 4.00 s" in first.text
-    assert "500 ms" in first.text
+    assert "in slots of 4.00 s" in long_slots_text(first)
+    assert "500 ms" in long_slots_text(first)
 
 
 def test_without_long_slots_there_is_nothing_to_compare(seed: int) -> None:

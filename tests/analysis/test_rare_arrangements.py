@@ -7,9 +7,10 @@ import pytest
 
 from blklab.analysis.metrics import metric_named
 from blklab.analysis.questions import Question
-from blklab.analysis.rare_arrangements import ENOUGH_BLOCKS, rare_arrangement_warnings, rare_arrangements
+from blklab.analysis.rare_arrangements import ENOUGH_BLOCKS, rare_arrangements, unsettled_arrangements
 from blklab.quantities.formatting import TIMES
 from blklab.records.experiment import ExperimentRecord
+from blklab.report.sentences.doubts import doubt_text
 from blklab.testing.experiments import make_experiment, make_spec
 
 MARGIN = 0.02
@@ -33,7 +34,7 @@ def test_one_block_unlike_the_others_is_named_with_its_ratio() -> None:
     found = rare_arrangements(_question([100.0] * 10, [99.0] * 9 + [40.0]), MARGIN)
     assert found is not None
     assert found.rare == [pytest.approx(2.5)]
-    assert found.text.startswith(
+    assert doubt_text(found).startswith(
         f"load: a against b by IOPS is +1.0 % in most arrangements of the model, but 2.50 {TIMES} in 1 of 10."
     )
 
@@ -58,11 +59,11 @@ def test_scatter_is_seldom_taken_for_a_rare_arrangement(seed: int) -> None:
 
 def test_only_models_whose_arrangements_are_drawn_have_rare_ones() -> None:
     questions = [_question([100.0] * 10, [99.0] * 9 + [40.0])]
-    assert len(rare_arrangement_warnings(_on("sim:hdd-7200"), questions)) == 1
-    assert rare_arrangement_warnings(_on("sim:hdd-7200", "fixed"), questions) == []
-    assert rare_arrangement_warnings(_on("loop:1g"), questions) == []
+    assert len(unsettled_arrangements(_on("sim:hdd-7200"), questions)) == 1
+    assert unsettled_arrangements(_on("sim:hdd-7200", "fixed"), questions) == []
+    assert unsettled_arrangements(_on("loop:1g"), questions) == []
 
 
 def test_enough_blocks_need_no_warning() -> None:
     many = _question([100.0] * ENOUGH_BLOCKS, [99.0] * (ENOUGH_BLOCKS - 1) + [40.0])
-    assert rare_arrangement_warnings(_on("sim:hdd-7200"), [many]) == []
+    assert unsettled_arrangements(_on("sim:hdd-7200"), [many]) == []

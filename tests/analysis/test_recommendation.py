@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from blklab.analysis.overall import GoodEnough
 from blklab.analysis.recommendation import DEFAULT_GOOD_ENOUGH, Recommendation
 from blklab.analysis.verdict import analyse
 from blklab.records.experiment import ExperimentRecord
@@ -90,7 +91,7 @@ def test_the_one_in_force_stays_if_it_is_good_enough() -> None:
     assert verdict.status == "undecided"
     assert (advised.action, advised.reason, advised.scheduler) == ("keep", "good_enough", OWN)
     assert advised.loss is not None and advised.loss <= DEFAULT_GOOD_ENOUGH == advised.limit
-    assert (verdict.choice, verdict.choice_reason) == (OWN, "it is good enough")
+    assert (verdict.choice, verdict.choice_reason) == (OWN, GoodEnough())
     strict = _advised(_measured({OWN: 1.0, "none": 1.01, "bfq": 0.5}, noise=0.02, limit=0.001))
     assert (strict.action, strict.reason, strict.is_shown) == ("keep", "not_shown", False)
 

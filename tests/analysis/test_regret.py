@@ -11,9 +11,10 @@ from slot_samples import switched_spec
 from blklab.analysis.designs import AnytimeDesign, Design, FixedDesign, SwitchbackDesign
 from blklab.analysis.metrics import metric_named
 from blklab.analysis.questions import Question
-from blklab.analysis.regret import Regret, bound_text, good_enough, known_bounds, regrets
+from blklab.analysis.regret import Regret, good_enough, known_bounds, regrets
 from blklab.analysis.verdict import analyse
 from blklab.experiment.racing import Race, race_of
+from blklab.report.sentences.losses import bound_text
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     WorkloadBehaviour,
@@ -82,8 +83,8 @@ def test_nothing_is_said_before_anything_is_known() -> None:
 
 
 def test_words_round_up() -> None:
-    assert bound_text(Regret("none", 0.0512, "bfq", "reads")) == "5.2 %"
-    assert bound_text(Regret("none", 0.151, "bfq", "reads")) == "16 %"
+    assert bound_text(0.0512) == "5.2 %"
+    assert bound_text(0.151) == "16 %"
 
 
 def test_another_that_is_good_enough_replaces_only_one_that_is_beaten() -> None:

@@ -9,6 +9,7 @@ import pytest
 from blklab.analysis.sweep_effects import SweepFindings
 from blklab.analysis.verdict import analyse
 from blklab.records.experiment import ExperimentRecord
+from blklab.report.sentences.sweeps import sweep_note_text
 from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec, make_workload
 
 DEFAULTS = {"slice_idle": "8", "low_latency": "1", "max_budget": "0"}
@@ -76,7 +77,7 @@ def test_an_interaction_is_found_and_main_effects_are_means_over_the_other_tunab
 def test_three_tunables_have_three_pairs_and_say_what_is_left_out() -> None:
     (found,) = _findings(_record(["bfq:slice_idle=0:low_latency=0:max_budget=100"], {}))
     assert [effect.kind for effect in found.effects] == ["main"] * 3 + ["interaction"] * 3
-    assert "interactions of more than two tunables are not stated" in found.notes
+    assert "interactions of more than two tunables are not stated" in map(sweep_note_text, found.notes)
 
 
 def test_a_block_that_lacks_a_cell_does_not_count() -> None:
@@ -89,7 +90,9 @@ def test_no_complete_block_is_said() -> None:
     failures = [(block, "random-read-4k-qd32", "bfq") for block in range(8)]
     (found,) = _findings(_record(["bfq:slice_idle=0"], {}, failures=failures))
     assert found.effects == []
-    assert "random-read-4k-qd32: no block has a figure for every combination" in found.notes
+    assert "random-read-4k-qd32: no block has a figure for every combination" in map(
+        sweep_note_text, found.notes
+    )
 
 
 def test_lower_is_better_where_it_is() -> None:

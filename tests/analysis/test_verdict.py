@@ -8,6 +8,8 @@ from blklab.analysis.verdict import Analysis, analyse
 from blklab.errors import UnknownNameError
 from blklab.quantities.sample_units import BLOCKS
 from blklab.records.experiment import ExperimentRecord
+from blklab.report.sentences.answer import basis_text
+from blklab.report.sentences.doubts import doubt_text
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     WorkloadBehaviour,
@@ -28,8 +30,8 @@ def _analyse(
 def test_a_clear_winner_is_named() -> None:
     analysis = _analyse({"none": 1.0, "mq-deadline": 1.3, "bfq": 0.8})
     assert (analysis.verdict.status, analysis.verdict.best) == ("best", ["mq-deadline"])
-    assert "mq-deadline is best" in analysis.verdict.text
-    assert "against `none`" in analysis.verdict.text
+    assert "mq-deadline is best" in basis_text(analysis.verdict.basis)
+    assert "against `none`" in basis_text(analysis.verdict.basis)
 
 
 def test_a_clear_winner_is_found_on_a_machine_that_slows_down_by_half() -> None:
@@ -40,13 +42,13 @@ def test_a_clear_winner_is_found_on_a_machine_that_slows_down_by_half() -> None:
 def test_equal_schedulers_are_called_equal() -> None:
     analysis = _analyse({"none": 1.0, "kyber": 1.0}, noise=0.003, blocks=8)
     assert (analysis.verdict.status, sorted(analysis.verdict.best)) == ("equal", ["kyber", "none"])
-    assert "equal within 2 %" in analysis.verdict.text
+    assert "equal within 2 %" in basis_text(analysis.verdict.basis)
 
 
 def test_equality_at_the_top_still_beats_the_rest() -> None:
     analysis = _analyse({"none": 1.0, "kyber": 1.0, "bfq": 0.6}, noise=0.002, blocks=8)
     assert (analysis.verdict.status, sorted(analysis.verdict.best)) == ("equal", ["kyber", "none"])
-    assert "ahead of bfq" in analysis.verdict.text
+    assert "ahead of bfq" in basis_text(analysis.verdict.basis)
 
 
 def test_a_real_difference_that_does_not_matter_is_equality() -> None:
@@ -64,14 +66,15 @@ def test_noise_leaves_the_question_open_and_says_for_how_long() -> None:
     found = analysis.verdict.more_range
     assert found is not None and found.least <= more
     assert found.most is None or found.most >= more
-    assert f"{BLOCKS.more_between(found.least, found.most, 2)} would probably decide" in analysis.verdict.text
-    assert "undecided between" in analysis.verdict.text
+    text = basis_text(analysis.verdict.basis)
+    assert f"{BLOCKS.more_between(found.least, found.most, 2)} would probably decide" in text
+    assert "undecided between" in text
 
 
 def test_two_blocks_decide_nothing() -> None:
     analysis = _analyse({"none": 1.0, "bfq": 3.0}, noise=0.0001, blocks=2)
     assert analysis.verdict.status == "undecided"
-    assert "at least 3 blocks" in analysis.verdict.text
+    assert "at least 3 blocks" in basis_text(analysis.verdict.basis)
 
 
 def test_a_scheduler_against_itself_seldom_wins() -> None:
@@ -88,8 +91,8 @@ def test_lower_is_better_for_latencies() -> None:
     record = make_experiment(spec, behaviours={"bfq": SchedulerBehaviour(speed=3.0)})
     analysis = analyse(record)
     assert (analysis.verdict.status, analysis.verdict.best) == ("best", ["bfq"])
-    assert "latency p99" in analysis.verdict.text
-    assert "latency p99 -6" in analysis.verdict.text
+    assert "latency p99" in basis_text(analysis.verdict.basis)
+    assert "latency p99 -6" in basis_text(analysis.verdict.basis)
 
 
 def _two_workloads(reads_winner: str, writes_winner: str) -> ExperimentRecord:
@@ -113,7 +116,7 @@ def test_one_winner_of_all_workloads_wins() -> None:
 def test_different_winners_are_no_verdict_for_all() -> None:
     verdict = analyse(_two_workloads("bfq", "none")).verdict
     assert (verdict.status, verdict.best) == ("undecided", [])
-    assert verdict.text == "it depends on the work: reads: bfq; writes: `none`"
+    assert basis_text(verdict.basis) == "it depends on the work: reads: bfq; writes: `none`"
 
 
 def test_a_control_that_differs_withholds_the_recommendation() -> None:
@@ -129,9 +132,10 @@ def test_a_control_that_differs_withholds_the_recommendation() -> None:
     verdict = analysis.verdict
     assert (verdict.status, verdict.best, verdict.choice) == ("withheld", [], None)
     assert sorted(verdict.candidates) == ["bfq", "none"]
-    assert verdict.text.startswith("withheld because the control cached differs; otherwise: reads")
-    assert len(analysis.verdict.warnings) == 1
-    assert "control cached differs" in analysis.verdict.warnings[0]
+    text = basis_text(verdict.basis)
+    assert text.startswith("withheld because the control cached differs; otherwise: reads")
+    assert len(analysis.verdict.doubts) == 1
+    assert "control cached differs" in doubt_text(analysis.verdict.doubts[0])
 
 
 def test_failed_runs_are_counted_and_left_out() -> None:
@@ -146,7 +150,7 @@ def test_failed_runs_are_counted_and_left_out() -> None:
     iops = [comparison for comparison in analysis.comparisons if comparison.metric == "iops"]
     assert [comparison.n for comparison in iops] == [4]
     assert analysis.verdict.best == ["bfq"]
-    assert "2 of 12 runs failed" in analysis.verdict.warnings[0]
+    assert "2 of 12 runs failed" in doubt_text(analysis.verdict.doubts[0])
 
 
 def test_a_scheduler_that_never_ran_leaves_all_open() -> None:
@@ -155,7 +159,7 @@ def test_a_scheduler_that_never_ran_leaves_all_open() -> None:
     record = make_experiment(spec, failures=[(block, workload, "bfq") for block in range(4)])
     verdict = analyse(record).verdict
     assert (verdict.status, verdict.best) == ("undecided", [])
-    assert "no figure for bfq" in verdict.text
+    assert "no figure for bfq" in basis_text(verdict.basis)
 
 
 def test_no_samples_at_all() -> None:
@@ -206,8 +210,9 @@ def test_an_unchanged_copy_that_differs_withholds_the_recommendation() -> None:
         verdict = analyse(make_experiment(make_spec(labels, blocks=6), behaviours=behaviours)).verdict
         assert verdict.status == status
     assert verdict.choice is None
-    assert verdict.text.startswith("withheld because the unchanged copy kyber@copy differs from its original")
-    assert "kyber@copy is kyber without a change" in verdict.warnings[0]
+    text = basis_text(verdict.basis)
+    assert text.startswith("withheld because the unchanged copy kyber@copy differs from its original")
+    assert "kyber@copy is kyber without a change" in doubt_text(verdict.doubts[0])
 
 
 def test_a_guest_kernel_called_copy_is_no_placebo() -> None:

@@ -12,7 +12,7 @@ block by block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,7 +23,6 @@ from blklab.analysis.statistics.difference import Difference
 from blklab.analysis.statistics.independent import independent_difference_of_logs, shift_of
 from blklab.analysis.statistics.series import Series, Values
 from blklab.analysis.stored_series import StoredSeries, same_work
-from blklab.quantities.formatting import join_names
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.set_up import SetUpDifference, set_up_differences
 
@@ -45,6 +44,32 @@ class Change(RatioEstimate):
 
 
 @dataclass(frozen=True)
+class OnlyInOne:
+    """Workloads or schedulers that only one of the two experiments has."""
+
+    which: Literal["first", "second"]
+    kind: Literal["workload", "scheduler"]
+    names: Sequence[str]
+
+
+@dataclass(frozen=True)
+class ChangedWorkloads:
+    """Workloads of the same name whose texts differ; they are not compared."""
+
+    names: Sequence[str]
+
+
+@dataclass(frozen=True)
+class ChangedControl:
+    """A control that changed points at the machine, not at disk or scheduler."""
+
+    workload: str
+
+
+ChangeRemark = OnlyInOne | ChangedWorkloads | ChangedControl
+
+
+@dataclass(frozen=True)
 class RunsComparison:
     """Two experiments compared."""
 
@@ -56,7 +81,7 @@ class RunsComparison:
     set_up: Sequence[SetUpDifference]
     status: ChangeStatus
     """Of the changes by the metrics that decide, controls apart."""
-    remarks: Sequence[str]
+    remarks: Sequence[ChangeRemark]
     paired: bool
     """Whether blocks correspond: models with the same seed."""
     confidence: float
@@ -97,7 +122,7 @@ def compare_runs(
         shifts=pair.shifts(),
         set_up=set_up_differences(first, second),
         status=_status(_judged(changes)),
-        remarks=[*remarks, *_control_remarks(changes)],
+        remarks=[*remarks, *_changed_controls(changes)],
         paired=paired,
         confidence=confidence,
         margin=margin,
@@ -127,23 +152,22 @@ class _Pair:
         ]
         self._schedulers = [name for name in first.labels if name in second.labels]
 
-    def remarks(self) -> Iterator[str]:
-        """Sentences on what is not compared."""
-        for what, ours, theirs in (
+    def remarks(self) -> Iterator[ChangeRemark]:
+        """All that is not compared."""
+        kinds: tuple[tuple[Literal["workload", "scheduler"], Collection[str], Collection[str]], ...] = (
             ("workload", self._first.workloads, self._second.workloads),
             ("scheduler", self._first.labels, self._second.labels),
-        ):
-            only = (
-                [name for name in ours if name not in theirs],
-                [name for name in theirs if name not in ours],
-            )
-            for names, which in zip(only, ("first", "second"), strict=True):
-                if names:
-                    plural = "s" if len(names) > 1 else ""
-                    yield f"only the {which} has the {what}{plural} {join_names(names)}"
+        )
+        for kind, ours, theirs in kinds:
+            only_first = [name for name in ours if name not in theirs]
+            only_second = [name for name in theirs if name not in ours]
+            if only_first:
+                yield OnlyInOne("first", kind, only_first)
+            if only_second:
+                yield OnlyInOne("second", kind, only_second)
         changed = [name for name in self._common if name not in self._workloads]
         if changed:
-            yield f"{join_names(changed)} differ in their text, and are not compared"
+            yield ChangedWorkloads(changed)
 
     def changes(self) -> list[Change]:
         """Every scheduler by every metric; those that decide are one family, each other one is its own."""
@@ -238,13 +262,8 @@ def _status(judged: Sequence[Change]) -> ChangeStatus:
     return "same" if outcomes == {"equal"} else "undecided"
 
 
-def _control_remarks(changes: Sequence[Change]) -> list[str]:
-    """A control that changed points at the machine, not at disk or scheduler."""
+def _changed_controls(changes: Sequence[Change]) -> list[ChangedControl]:
     counts: Mapping[str, None] = dict.fromkeys(
         one.workload for one in changes if one.control and one.decides and one.outcome in ("better", "worse")
     )
-    return [
-        f"the control {name} changed as well, although neither disk nor scheduler has an influence on it: "
-        "something else differs between the two times"
-        for name in counts
-    ]
+    return [ChangedControl(name) for name in counts]

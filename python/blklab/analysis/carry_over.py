@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -27,7 +27,6 @@ from scipy import special
 from blklab.analysis.statistics.multiplicity import holm
 from blklab.analysis.statistics.series import Values
 from blklab.analysis.statistics.switchback import switchback_difference
-from blklab.quantities.formatting import ratio_text
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample, SlotSample
 
@@ -71,15 +70,6 @@ class CarryOverFindings:
         tested = {one.scheduler for one in self.contrasts if one.kind == "before"}
         return tested.issuperset(schedulers)
 
-    @property
-    def text(self) -> str:
-        """One sentence."""
-        if not self.contrasts:
-            return "too few slots to tell whether one influences the next"
-        if not self.seen:
-            return "no slot shows which scheduler had the disk before"
-        return "; ".join(_sentence(one) for one in self.seen)
-
 
 def carry_over(workload: str, samples: Sequence[RunSample], level: float) -> CarryOverFindings:
     """Tests the slots of one workload.
@@ -106,19 +96,17 @@ def carry_over(workload: str, samples: Sequence[RunSample], level: float) -> Car
     )
 
 
-def carry_over_warnings(record: ExperimentRecord) -> list[str]:
-    """One line for each switched workload whose slots clearly influence one another.
+def large_carry_over(record: ExperimentRecord) -> list[CarryOverFindings]:
+    """The switched workloads whose slots clearly influence one another, each with the contrasts that matter.
 
-    Carry-over within the margin of practical equality does not matter.
+    Carry-over within the margin of practical equality does not.
     """
-    warnings = []
-    for name in record.spec.switched:
-        found = carry_over(name, record.samples, WARNING_LEVEL)
-        large = [one for one in found.seen if abs(one.ratio - 1) > record.spec.margin]
-        if large:
-            seen = "; ".join(map(_sentence, large))
-            warnings.append(f"{name}: {seen}, so its ratios may be off; compare with --design runs")
-    return warnings
+    found = [carry_over(name, record.samples, WARNING_LEVEL) for name in record.spec.switched]
+    large = [
+        replace(one, contrasts=[each for each in one.seen if abs(each.ratio - 1) > record.spec.margin])
+        for one in found
+    ]
+    return [one for one in large if one.contrasts]
 
 
 def kept_windows(slot: SlotSample) -> list[float]:
@@ -229,12 +217,3 @@ def kruskal_wallis(groups: Sequence[Floats]) -> tuple[float, list[float]]:
         begin += len(group)
     ties = 1 - float((counts**3 - counts).sum()) / (n**3 - n)
     return float(special.chdtrc(len(groups) - 1, 12 / (n * (n + 1)) * total / ties)), distances
-
-
-def _sentence(one: CarryOver) -> str:
-    if one.kind == "within":
-        return (
-            f"slots of {one.scheduler} change from their first half to their second by "
-            f"{ratio_text(1 / one.ratio)} more than those of {one.other}"
-        )
-    return f"slots of {one.scheduler} after {one.other} differ from its others by {ratio_text(one.ratio)}"

@@ -17,7 +17,6 @@ from blklab.analysis.questions import Question
 from blklab.analysis.ratios import OPPOSITE, Contrast, RatioEstimate, estimate_family
 from blklab.analysis.statistics.difference import Difference
 from blklab.analysis.statistics.multiplicity import numbers_of_equal_pairs
-from blklab.quantities.formatting import metric_title, ratio_text, scheduler_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +46,6 @@ class Comparison(RatioEstimate):
             ci_high=None if self.ci_low is None else 1 / self.ci_low,
             outcome=OPPOSITE[self.outcome],
         )
-
-    @property
-    def effect(self) -> str:
-        """The first scheduler against the second in words: ``IOPS +12 % [+8, +17] against kyber``."""
-        return f"{self.ratio_alone} against {scheduler_text(self.second)}"
-
-    @property
-    def ratio_alone(self) -> str:
-        """The same without the second scheduler: ``IOPS +12 % [+8, +17]``."""
-        return f"{metric_title(self.metric)} {ratio_text(self.ratio, self.ci_low, self.ci_high)}"
 
 
 DifferenceOf = Callable[[Question, str, str], Difference | None]

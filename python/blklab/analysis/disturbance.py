@@ -27,20 +27,31 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import NS_PER_SECOND, RunSample
+
+SymptomName = Literal[
+    "steal",
+    "memory pressure",
+    "CPU pressure",
+    "foreign reads",
+    "foreign writes",
+    "frequency",
+    "temperature",
+    "overrun",
+]
 
 
 @dataclass(frozen=True)
 class Symptom:
     """One kind of event as a number per run, and the floor beyond which it counts."""
 
-    name: str
+    name: SymptomName
     measure: Callable[[MachineEvents], float | None]
     floor: float
-    wording: Callable[[float], str]
     higher_is_worse: bool = True
     relative: bool = False
     """Whether the floor is a fraction of the typical value."""
@@ -51,10 +62,6 @@ class Symptom:
         """Distance beyond the floor; a disturbance if above 0."""
         departure = value - typical if self.higher_is_worse else typical - value
         return departure - self.floor * (typical if self.relative else 1.0)
-
-
-def _percent_of(what: str) -> Callable[[float], str]:
-    return lambda value: f"{100 * value:.{0 if value >= 0.1 else 1}f} % {what}"
 
 
 def _foreign_reads(events: MachineEvents) -> float | None:
@@ -75,51 +82,40 @@ def _foreign(total_bytes: int, own_bytes: int, events: MachineEvents) -> float |
 
 
 SYMPTOMS = (
-    Symptom("steal", lambda events: events.steal_fraction, 0.02, _percent_of("of the CPU time stolen")),
-    Symptom(
-        "memory pressure",
-        lambda events: events.pressure("memory_some"),
-        0.02,
-        _percent_of("of the time under memory pressure"),
-    ),
-    Symptom(
-        "CPU pressure",
-        lambda events: events.pressure("cpu_some"),
-        0.10,
-        _percent_of("of the time under CPU pressure"),
-        typical_matters=False,
-    ),
-    Symptom("reads of others", _foreign_reads, 0.05, _percent_of("of the load read by others")),
-    Symptom(
-        "writes of others",
-        _foreign_writes,
-        0.05,
-        _percent_of("of the load written by others"),
-        typical_matters=False,
-    ),
+    Symptom("steal", lambda events: events.steal_fraction, 0.02),
+    Symptom("memory pressure", lambda events: events.pressure("memory_some"), 0.02),
+    Symptom("CPU pressure", lambda events: events.pressure("cpu_some"), 0.10, typical_matters=False),
+    Symptom("foreign reads", _foreign_reads, 0.05),
+    Symptom("foreign writes", _foreign_writes, 0.05, typical_matters=False),
     Symptom(
         "frequency",
         lambda events: events.frequency_mhz,
         0.05,
-        lambda value: f"the CPU at {value:.0f} MHz",
         higher_is_worse=False,
         relative=True,
         typical_matters=False,
     ),
-    Symptom(
-        "temperature",
-        lambda events: events.temperature_celsius,
-        10.0,
-        lambda value: f"{value:.0f} °C",
-        typical_matters=False,
-    ),
-    Symptom(
-        "overrun",
-        lambda events: events.overrun_ns / NS_PER_SECOND,
-        5.0,
-        lambda value: f"{value:.3g} s longer than asked" if value else "as long as asked",
-    ),
+    Symptom("temperature", lambda events: events.temperature_celsius, 10.0, typical_matters=False),
+    Symptom("overrun", lambda events: events.overrun_ns / NS_PER_SECOND, 5.0),
 )
+
+
+@dataclass(frozen=True)
+class Excess:
+    """A symptom beyond its floor, with its value in a typical run of the workload."""
+
+    symptom: SymptomName
+    value: float
+    typical: float
+
+
+@dataclass(frozen=True)
+class TypicalEvent:
+    """A symptom that exceeds its floor in all runs of a workload alike."""
+
+    workload: str
+    symptom: SymptomName
+    value: float
 
 
 @dataclass(frozen=True)
@@ -129,8 +125,9 @@ class Disturbance:
     block: int
     workload: str
     scheduler: str
-    text: str
-    """The symptoms, each with its typical value."""
+    trouble: str | None
+    """The line of the kernel's log that tells of trouble with the disk, if there is one."""
+    excesses: list[Excess]
     stretch: int | None = None
     """Of a slot, the number of its stretch."""
 
@@ -142,8 +139,7 @@ class MachineFindings:
     watched: int
     """Runs that have events."""
     disturbances: list[Disturbance]
-    typical: list[str]
-    """Sentences on events that exceed a floor in all runs of a workload alike."""
+    typical: list[TypicalEvent]
 
     @property
     def marked(self) -> set[tuple[int, str]]:
@@ -159,11 +155,7 @@ class MachineFindings:
 def machine_findings(record: ExperimentRecord) -> MachineFindings:
     """Examines the events of all successful runs, workload by workload."""
     watched = [sample for sample in record.samples if sample.status == "ok" and sample.events is not None]
-    disturbances: dict[int, list[str]] = {}
-    for sample in watched:
-        trouble = None if sample.events is None else sample.events.trouble
-        if trouble is not None:
-            disturbances[sample.cell.sequence] = [f"the kernel's log: {trouble}"]
+    excesses: dict[int, list[Excess]] = {sample.cell.sequence: [] for sample in watched}
     typical_ones = []
     for workload in record.spec.workloads:
         runs = [sample for sample in watched if sample.cell.workload == workload.name]
@@ -173,23 +165,21 @@ def machine_findings(record: ExperimentRecord) -> MachineFindings:
                 continue
             typical = statistics.median(measured.values())
             if symptom.typical_matters and symptom.higher_is_worse and typical > symptom.floor:
-                typical_ones.append(f"in a typical run of {workload.name}: {symptom.wording(typical)}")
+                typical_ones.append(TypicalEvent(workload.name, symptom.name, typical))
             for sequence, value in measured.items():
                 if symptom.excess(value, typical) > 0:
-                    usual = symptom.wording(typical)
-                    disturbances.setdefault(sequence, []).append(
-                        f"{symptom.wording(value)} (typical: {usual})"
-                    )
+                    excesses[sequence].append(Excess(symptom.name, value, typical))
     found = [
         Disturbance(
             sample.cell.block,
             sample.cell.workload,
             sample.cell.scheduler,
-            "; ".join(disturbances[sample.cell.sequence]),
+            None if sample.events is None else sample.events.trouble,
+            excesses[sample.cell.sequence],
             None if sample.slot is None else sample.slot.stretch,
         )
         for sample in watched
-        if sample.cell.sequence in disturbances
+        if excesses[sample.cell.sequence] or (sample.events is not None and sample.events.trouble is not None)
     ]
     return MachineFindings(len(watched), found, typical_ones)
 

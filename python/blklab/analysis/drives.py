@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from blklab.analysis.stored_series import StoredSeries, same_work
-from blklab.quantities.formatting import count_of, join_names
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import MachineDescription, TargetDescription
 from blklab.spec.drive_classes import kind_of
@@ -67,6 +67,20 @@ class DriveExperiment(StoredSeries):
         return DriveExperiment(self.drive, self.record.model_copy(update={"spec": fewer}))
 
 
+LeftOutReason = Literal["several drives", "running", "repeated", "other text"]
+"""``several drives``: tested together. ``repeated``: later on the same drive. ``other text``: the workload of
+that name was another one."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Experiments that do not count."""
+
+    reason: LeftOutReason
+    runs: Sequence[str]
+    """By name; of another text, each with the workload."""
+
+
 @dataclass(frozen=True)
 class Fleet:
     """The experiments that count, and the reasons for those that do not."""
@@ -75,7 +89,7 @@ class Fleet:
     """By workload, one for each drive."""
     workloads: Mapping[str, Workload]
     """As the newest experiment has them."""
-    remarks: Sequence[str]
+    left_out: Sequence[LeftOut]
 
     @property
     def drives(self) -> list[Drive]:
@@ -114,24 +128,14 @@ def fleet_of(records: Iterable[ExperimentRecord]) -> Fleet:
                 used = True
         if not used:
             repeated.append(record.run_id)
-    reasons = (
-        (several, "tested several drives together"),
-        (running, "still running"),
-        (repeated, "repeated later on the same drive"),
-        (other_text, "another workload under the same name"),
-    )
-    remarks = [
-        f"{count_of(len(runs), 'experiment')} left out ({reason}): {join_names(_first(runs))}"
-        for runs, reason in reasons
-        if runs
+    left_out = [
+        LeftOut("several drives", several),
+        LeftOut("running", running),
+        LeftOut("repeated", repeated),
+        LeftOut("other text", other_text),
     ]
     ordered = {
         name: sorted(found.values(), key=lambda one: (one.drive.name, one.drive.identity))
         for name, found in experiments.items()
     }
-    return Fleet(ordered, workloads, remarks)
-
-
-def _first(runs: Sequence[str]) -> list[str]:
-    """A few of many."""
-    return [*runs[:4], f"{len(runs) - 4} more"] if len(runs) > 5 else list(runs)
+    return Fleet(ordered, workloads, [one for one in left_out if one.runs])

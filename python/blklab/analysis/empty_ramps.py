@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.ramps import ended_in_ramp
+from blklab.records.ramps import EmptyJob, empty_jobs
 
 
-def empty_ramp_warnings(record: ExperimentRecord) -> list[str]:
-    """A warning for each such job, once for all runs."""
+@dataclass(frozen=True)
+class EmptyRamp:
+    """A job of a workload that ended within its ramp time in some run."""
+
+    workload: str
+    job: EmptyJob
+
+
+def empty_ramps(record: ExperimentRecord) -> list[EmptyRamp]:
+    """Each such job, once for all runs that are alike."""
     workloads = {workload.name: workload for workload in record.spec.workloads}
     return list(
         dict.fromkeys(
-            f"{sample.cell.workload}: {text}"
+            EmptyRamp(sample.cell.workload, job)
             for sample in record.samples
             if sample.status == "ok" and sample.cell.workload in workloads
-            for text in ended_in_ramp(workloads[sample.cell.workload], sample.jobs)
+            for job in empty_jobs(workloads[sample.cell.workload], sample.jobs)
         )
     )

@@ -12,20 +12,16 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from blklab.analysis.class_comparison import ClassComparison, DriveRatio, class_comparison
 from blklab.analysis.comparison import Comparison, compare_all
 from blklab.analysis.designs import PopulationDesign
-from blklab.analysis.drives import Drive, DriveExperiment, Fleet, fleet_of
-from blklab.analysis.fleet_goal import FleetGoal, fleet_goal
+from blklab.analysis.doubts import differing_controls
+from blklab.analysis.drives import Drive, DriveExperiment, Fleet, LeftOut, fleet_of
+from blklab.analysis.fleet_goal import FleetGoal, GoalRemark, fleet_goal
 from blklab.analysis.metrics import metric_named
-from blklab.analysis.overall import (
-    Verdict,
-    differing_controls,
-    overall_verdict,
-    verdict_for_goal,
-    with_choice,
-)
+from blklab.analysis.overall import Verdict, overall_verdict, verdict_for_goal, with_choice
 from blklab.analysis.questions import JUDGED_WORKLOADS, Question
 from blklab.analysis.ranking import MetricVerdict, metric_verdict
 from blklab.analysis.statistics.difference import Difference
@@ -35,11 +31,33 @@ from blklab.analysis.statistics.population import (
     PopulationDifference,
     population_difference,
 )
-from blklab.analysis.tie_breaking import TieBreak
-from blklab.quantities.formatting import count_of, join_names
+from blklab.analysis.tie_breaking import TieBreak, UsuallyInForce
 from blklab.quantities.sample_units import DRIVES
 from blklab.records.experiment import ExperimentRecord
 from blklab.spec.goals import Goal
+
+Condition = Literal["kernels", "runtimes", "queue attributes", "control groups"]
+
+
+@dataclass(frozen=True)
+class FewDrives:
+    """A scheduler that was tested on too few drives or, if it counts, not on all of them."""
+
+    scheduler: str
+    drives: int
+    of: int
+    counts: bool
+
+
+@dataclass(frozen=True)
+class MixedConditions:
+    """Differences between the experiments that a spread between drives may be due to."""
+
+    kinds: Mapping[Condition, int]
+    """How many of each there are."""
+
+
+FleetRemark = LeftOut | FewDrives | GoalRemark | MixedConditions
 
 
 @dataclass(frozen=True)
@@ -53,7 +71,7 @@ class FleetAnalysis:
     comparisons: Sequence[ClassComparison]
     metric_verdicts: Sequence[MetricVerdict]
     verdict: Verdict
-    remarks: Sequence[str]
+    remarks: Sequence[FleetRemark]
     runs: Sequence[str]
     """The experiments that count, by name."""
     confidence: float
@@ -85,7 +103,7 @@ def analyse_fleet(
         UnknownNameError: if a workload or the goal is decided by a metric that does not exist.
     """
     fleet = fleet_of(records)
-    labels, remarks = _schedulers(fleet)
+    labels, few_drives = _schedulers(fleet)
     design = PopulationDesign(confidence=confidence, margin=margin)
     questions = _questions(fleet, labels)
     differences = _Differences(fleet, margin)
@@ -100,7 +118,6 @@ def analyse_fleet(
     if goal is not None:
         found = fleet_goal(fleet, goal, design, labels)
         verdict = verdict_for_goal(goal, found.verdict, labels)
-        remarks += found.remarks
     pairs = [pair for several in compared for pair in several]
     tie = _tie(fleet, verdict.best) if verdict.status == "equal" else None
     return FleetAnalysis(
@@ -110,7 +127,12 @@ def analyse_fleet(
         comparisons=[differences.comparison(pair, confidence) for pair in pairs],
         metric_verdicts=verdicts,
         verdict=with_choice(verdict, tie, differing_controls(verdicts, pairs), []),
-        remarks=[*fleet.remarks, *remarks, *_conditions(fleet)],
+        remarks=[
+            *fleet.left_out,
+            *few_drives,
+            *([] if found is None else found.remarks),
+            *_conditions(fleet),
+        ],
         runs=sorted({one.record.run_id for several in fleet.experiments.values() for one in several}),
         confidence=confidence,
         margin=margin,
@@ -118,7 +140,7 @@ def analyse_fleet(
     )
 
 
-def _schedulers(fleet: Fleet) -> tuple[list[str], list[str]]:
+def _schedulers(fleet: Fleet) -> tuple[list[str], list[FewDrives]]:
     """Those tested on enough drives, and remarks on the others."""
     counts: Counter[str] = Counter()
     for identity in {drive.identity for drive in fleet.drives}:
@@ -132,16 +154,10 @@ def _schedulers(fleet: Fleet) -> tuple[list[str], list[str]]:
         counts.update(set(tested))
     needed = min(FEWEST_DRIVES, max(counts.values(), default=0))
     kept = [name for name, count in counts.items() if count >= needed]
-    remarks = [
-        f"{name} left out: tested on {count_of(count, 'drive')} only"
-        for name, count in counts.items()
-        if count < needed
-    ]
     total = len(fleet.drives)
-    remarks += [
-        f"{name} was tested on {counts[name]} of {total} drives" for name in kept if counts[name] < total
-    ]
-    return sorted(kept), remarks
+    few = [FewDrives(name, count, total, counts=False) for name, count in counts.items() if count < needed]
+    few += [FewDrives(name, counts[name], total, counts=True) for name in kept if counts[name] < total]
+    return sorted(kept), few
 
 
 def _questions(fleet: Fleet, labels: Sequence[str]) -> list[Question]:
@@ -222,19 +238,17 @@ def _tie(fleet: Fleet, equals: Sequence[str]) -> TieBreak | None:
     usual = max(equals, key=lambda name: counts[name])
     if not counts[usual]:
         return None
-    return TieBreak(usual, f"in force before on {counts[usual]} of {len(found)} drives")
+    return TieBreak(usual, UsuallyInForce(counts[usual], len(found)))
 
 
-def _conditions(fleet: Fleet) -> list[str]:
+def _conditions(fleet: Fleet) -> list[MixedConditions]:
     """Differences between the experiments that a spread between drives may be due to."""
     records = [one.record for several in fleet.experiments.values() for one in several]
-    kinds: Mapping[str, set[str]] = {
+    kinds: Mapping[Condition, set[str]] = {
         "kernels": {record.machine.kernel for record in records},
-        "lengths of run": {str(record.spec.runtime_ns) for record in records},
+        "runtimes": {str(record.spec.runtime_ns) for record in records},
         "queue attributes": {str(sorted(record.spec.queue.items())) for record in records},
         "control groups": {str(record.spec.cgroups) for record in records},
     }
-    differing = [f"{len(found)} {kind}" for kind, found in kinds.items() if len(found) > 1]
-    if not differing:
-        return []
-    return [f"the drives were tested with {join_names(differing)}: the spread includes that"]
+    differing = {kind: len(found) for kind, found in kinds.items() if len(found) > 1}
+    return [MixedConditions(differing)] if differing else []

@@ -18,7 +18,7 @@ from blklab.analysis.class_comparison import ClassComparison, DriveRatio, class_
 from blklab.analysis.comparison import Comparison, compare_all
 from blklab.analysis.designs import PopulationDesign
 from blklab.analysis.drives import Drive, DriveExperiment, Fleet
-from blklab.analysis.goal_scores import ALL_WORKLOADS, GOAL_METRIC, GoalScores, goal_scores
+from blklab.analysis.goal_scores import ALL_WORKLOADS, GOAL_METRIC, AbsentMetrics, GoalScores, goal_scores
 from blklab.analysis.metrics import Metric, metric_named
 from blklab.analysis.pareto import FrontPoint, conflicting, pareto_front
 from blklab.analysis.questions import Question
@@ -31,12 +31,30 @@ from blklab.analysis.statistics.population import (
     population_difference,
 )
 from blklab.analysis.statistics.series import Series
-from blklab.quantities.formatting import count_of, join_names
 from blklab.quantities.sample_units import DRIVES
 from blklab.spec.goals import Goal
 
-_METRICS_OF_GOAL = "metrics of the goal"
+_METRICS_OF_GOAL = "goal metrics"
 """The family of the questions about the goal's metrics one by one."""
+
+
+@dataclass(frozen=True)
+class WorkloadLeftOut:
+    """A workload that too few drives have figures for."""
+
+    workload: str
+    drives: int
+
+
+@dataclass(frozen=True)
+class DrivesLeftOut:
+    """Drives that were not tested under all of the goal's workloads."""
+
+    drives: Sequence[str]
+    workloads: Sequence[str]
+
+
+GoalRemark = WorkloadLeftOut | DrivesLeftOut
 
 
 @dataclass(frozen=True)
@@ -57,10 +75,8 @@ class FleetGoal:
     """The schedulers' standing in these metrics; empty if there is one only."""
     conflict: bool
     """Whether two schedulers beat each other, each in another metric: the weights decide between them."""
-    absent: Sequence[str]
-    """Sentences on metrics that workloads do not have."""
-    remarks: Sequence[str]
-    """On workloads and drives that were left out."""
+    absent: Sequence[AbsentMetrics]
+    remarks: Sequence[GoalRemark]
 
     def against(self, label: str, metric: str = GOAL_METRIC.name) -> list[ClassComparison]:
         """A scheduler against each other one by the score, or by one of its metrics, seen from it."""
@@ -134,7 +150,7 @@ def fleet_goal(fleet: Fleet, goal: Goal, design: PopulationDesign, labels: Seque
     )
 
 
-def _tested(fleet: Fleet, goal: Goal) -> tuple[list[str], list[Drive], list[str]]:
+def _tested(fleet: Fleet, goal: Goal) -> tuple[list[str], list[Drive], list[GoalRemark]]:
     """The workloads of the score, the drives that were tested under all of them, and what is left out."""
     metrics = [metric_named(name).name for name in goal.weights]
     names = [name for name in fleet.experiments if not fleet.workloads[name].control] or [*fleet.experiments]
@@ -148,18 +164,13 @@ def _tested(fleet: Fleet, goal: Goal) -> tuple[list[str], list[Drive], list[str]
     }
     needed = max(1, min(FEWEST_DRIVES, max(map(len, tested.values()), default=0)))
     kept = [name for name in names if len(tested[name]) >= needed]
-    remarks = [
-        f"{name} does not count for the goal: {count_of(len(tested[name]), 'drive')} with figures for it"
-        for name in names
-        if name not in kept
+    remarks: list[GoalRemark] = [
+        WorkloadLeftOut(name, len(tested[name])) for name in names if name not in kept
     ]
     drives = [drive for drive in fleet.drives if all(drive.identity in tested[name] for name in kept)]
     others = [drive.name for drive in fleet.drives if drive not in drives]
     if others and kept:
-        remarks.append(
-            f"{count_of(len(others), 'drive')} left out for the goal, not tested under all of"
-            f" {join_names(kept)}: {join_names(others[:5])}" + (" …" if len(others) > 5 else "")
-        )
+        remarks.append(DrivesLeftOut(others, kept))
     return kept, drives if kept else [], remarks
 
 

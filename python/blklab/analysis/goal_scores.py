@@ -22,7 +22,6 @@ from blklab.analysis.metrics import Metric, metric_named
 from blklab.analysis.questions import Question
 from blklab.analysis.statistics.series import Series
 from blklab.analysis.values import ExperimentValues
-from blklab.quantities.formatting import metric_title
 from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.spec.goals import Goal
 
@@ -37,8 +36,18 @@ ALL_WORKLOADS = "all workloads"
 
 _OTHER_SIDE = {"higher": "latency_p99", "lower": "throughput"}
 """The metric shown beside a goal that is a single metric: what the goal costs. By its ``better``."""
-_GOAL_METRICS = "metrics of the goal"
+_GOAL_METRICS = "goal metrics"
 """The family of the questions about the goal's metrics one by one."""
+
+
+@dataclass(frozen=True)
+class AbsentMetrics:
+    """Metrics of a goal that a workload does not have."""
+
+    workload: str
+    metrics: tuple[str, ...]
+    left_out: bool
+    """Whether it has none of them, and so does not count."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +59,7 @@ class GoalScores:
     """The scheduler whose mean is 1."""
     dimensions: dict[str, Series]
     """By metric: its geometric mean over the workloads, relative to the reference."""
-    absent: list[str]
-    """Sentences on metrics that workloads do not have."""
+    absent: list[AbsentMetrics]
     unit: SampleUnit = BLOCKS
     """In which the scores are counted."""
     samples_per_value: int = 1
@@ -94,9 +102,7 @@ def goal_scores(values: ExperimentValues, goal: Goal) -> GoalScores:
         present = {metric: goal.weights[metric] for metric in metrics if (name, metric) in logs}
         lacking = [metric for metric in metrics if metric not in present]
         if lacking:
-            absent.append(
-                f"{name} has no {', '.join(map(metric_title, lacking))}" + ("" if present else ": left out")
-            )
+            absent.append(AbsentMetrics(name, tuple(lacking), left_out=not present))
         for metric, weight in present.items():
             sign = 1 if metrics[metric].better == "higher" else -1
             weights[name, metric] = sign * weight / sum(present.values()) / len(served)

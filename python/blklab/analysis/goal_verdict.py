@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blklab.analysis.comparison import Comparison
-from blklab.analysis.goal_scores import GoalScores
+from blklab.analysis.goal_scores import AbsentMetrics, GoalScores
 from blklab.analysis.means import SchedulerMean
 from blklab.analysis.pareto import FrontPoint, conflicting, pareto_front
 from blklab.analysis.ranking import MetricVerdict
@@ -31,7 +31,7 @@ class GoalFindings:
     front: list[FrontPoint]
     conflict: bool
     """Whether two schedulers beat each other, each in another dimension: the weights decide between them."""
-    absent: list[str]
+    absent: list[AbsentMetrics]
 
 
 def goal_findings(

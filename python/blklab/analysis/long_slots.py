@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from blklab.analysis.carry_over import kept_windows
 from blklab.analysis.statistics.intervals import t_upper_tail
-from blklab.quantities.formatting import ratio_text
-from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import NS_PER_SECOND, RunSample
 
@@ -36,6 +34,7 @@ Floats = NDArray[np.float64]
 class LongSlots:
     """Two schedulers in long slots and in short ones: the first one's I/Os over the second one's."""
 
+    workload: str
     first: str
     second: str
     in_short: float
@@ -53,15 +52,6 @@ class LongSlots:
     def contradicts(self, level: float, log_limit: float) -> bool:
         """Whether the ratios differ by more than a limit, and by more than chance explains."""
         return self.p < level and abs(self.log_change) > log_limit
-
-    @property
-    def text(self) -> str:
-        """One clause."""
-        return (
-            f"in slots of {format_duration(LONG_SLOT_NS)} the I/Os of {self.first} are "
-            f"{ratio_text(self.in_long)} against {self.second}, in those of {format_duration(self.slot_ns)} "
-            f"{ratio_text(self.in_short)}"
-        )
 
 
 def compare_long_slots(workload: str, samples: Sequence[RunSample], slot_ns: int) -> LongSlots | None:
@@ -105,18 +95,18 @@ def compare_long_slots(workload: str, samples: Sequence[RunSample], slot_ns: int
     freedom = max(1.0, len(short_samples) * slot_ns / LONG_SLOT_NS - 1)
     distance = abs(math.log(in_long / in_short))
     p = 2 * t_upper_tail(distance / error, freedom) if error else float(distance == 0)
-    return LongSlots(first, second, in_short, in_long, slot_ns, min(1.0, p))
+    return LongSlots(workload, first, second, in_short, in_long, slot_ns, min(1.0, p))
 
 
-def long_slot_warnings(record: ExperimentRecord) -> list[str]:
-    """One line for each switched workload whose long slots contradict its short ones."""
-    warnings = []
+def contradicting_long_slots(record: ExperimentRecord) -> list[LongSlots]:
+    """The switched workloads whose long slots contradict their short ones."""
+    contradictions = []
     for name, decision in record.spec.switched.items():
         counted = [sample for sample in record.samples if sample.cell.block >= decision.first_round]
         found = compare_long_slots(name, counted, decision.slot_ns or LONG_SLOT_NS)
         if found is not None and found.contradicts(WARNING_LEVEL, math.log1p(record.spec.margin)):
-            warnings.append(f"{name}: {found.text}, so its ratios may be off; compare with --design runs")
-    return warnings
+            contradictions.append(found)
+    return contradictions
 
 
 def _speeds(samples: Sequence[RunSample]) -> dict[str, dict[int, float]]:

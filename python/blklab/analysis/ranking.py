@@ -17,11 +17,78 @@ from blklab.analysis.designs import Design
 from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.questions import Question
 from blklab.analysis.regret import Regret
-from blklab.analysis.statistics.sample_size import MOST_TIMES_AS_MANY, MoreSamples, range_of_more
-from blklab.quantities.formatting import join_schedulers, margin_text, scheduler_text
+from blklab.analysis.statistics.sample_size import MoreSamples, range_of_more
 from blklab.quantities.sample_units import SampleUnit
 
 Status = Literal["best", "equal", "undecided"]
+
+NeedKind = Literal["too_few", "hopeless", "not_worth_it", "within_reach"]
+"""``too_few``: there are fewer samples than any verdict needs. ``hopeless``: more are unlikely to tell the
+schedulers apart. ``not_worth_it``: it would take many times as many. ``within_reach``: a known number would
+probably decide."""
+
+
+@dataclass(frozen=True)
+class SamplesNeeded:
+    """The number of blocks or rounds that would decide an open question."""
+
+    kind: NeedKind
+    unit: SampleUnit
+    fewest: int
+    """Samples without which nothing can be decided."""
+    more: MoreSamples | None
+    """None if it cannot be told."""
+    nr_contenders: int
+
+
+@dataclass(frozen=True)
+class NoFigures:
+    """Undecided: some schedulers have no figure at all."""
+
+    schedulers: Sequence[str]
+
+
+@dataclass(frozen=True)
+class NoSharedSample:
+    """Undecided: each scheduler has figures, but no block has those of all."""
+
+    unit: SampleUnit
+
+
+@dataclass(frozen=True)
+class Contested:
+    """Undecided: several schedulers may be the best."""
+
+    candidates: Sequence[str]
+    nearest: Comparison
+    """Of the open pairs, the leader against the one that is closest."""
+    beaten: Sequence[Comparison]
+    """One for each scheduler that is out of the race, seen from the one that beats it by most."""
+    outlook: SamplesNeeded | None
+    """None if the question is not what blocks are added for."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Several schedulers are equal."""
+
+    schedulers: Sequence[str]
+    behind: Sequence[str]
+    """Those that they are ahead of."""
+    margin: float
+    """Within which they are equal."""
+
+
+@dataclass(frozen=True)
+class Won:
+    """One scheduler is the best."""
+
+    pair: Comparison
+    """The winner against the next best."""
+
+
+FirstPlace = NoFigures | NoSharedSample | Contested | Shared | Won
+"""The finding on one question."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +105,7 @@ class MetricVerdict:
     """The winner, or those that share the first place; empty while undecided."""
     candidates: list[str]
     """Those that are not ruled out yet."""
-    text: str
+    place: FirstPlace
     more_blocks: int | None
     more_range: MoreSamples | None = None
     """The range of `more_blocks`."""
@@ -69,7 +136,7 @@ def metric_verdict(
         status: Status,
         best: list[str],
         candidates: list[str],
-        text: str,
+        place: FirstPlace,
         more: int | None = None,
         more_range: MoreSamples | None = None,
     ) -> MetricVerdict:
@@ -81,7 +148,7 @@ def metric_verdict(
             status=status,
             best=best,
             candidates=candidates,
-            text=text,
+            place=place,
             more_blocks=more,
             more_range=more_range,
         )
@@ -89,16 +156,14 @@ def metric_verdict(
     centers = design.of(question.workload).means(question.values)
     missing = [label for label in labels if label not in centers]
     if missing:
-        return verdict("undecided", [], list(labels), f"undecided: no figure for {join_schedulers(missing)}")
+        return verdict("undecided", [], list(labels), NoFigures(missing))
     means = {label: centers[label].mean for label in labels}
     sign = 1 if metric.better == "higher" else -1
     contenders = in_the_race(pairs, labels)
     leader = max(contenders, key=lambda label: sign * means[label])
     rivals = [pair.seen_from(leader) for pair in pairs if leader in (pair.first, pair.second)]
     if len(rivals) < len(labels) - 1:
-        return verdict(
-            "undecided", [], list(labels), f"undecided: no {question.unit.name} has figures for all"
-        )
+        return verdict("undecided", [], list(labels), NoSharedSample(question.unit))
     among = [pair for pair in rivals if pair.second in contenders]
     unsettled = [pair for pair in among if pair.outcome in ("undecided", "worse")]
     sharing = [pair.second for pair in among if pair.outcome == "equal"]
@@ -111,21 +176,18 @@ def metric_verdict(
         candidates = [leader, *sharing, *(pair.second for pair in unsettled)]
         more = longest_need(pair.more_blocks for pair in unsettled)
         more_range = _range_of(unsettled, more)
-        text = _open_question(candidates, unsettled) + _beaten_text(pairs, contenders)
-        if outlook:
-            text += f"; {_outlook(unsettled, more_range, question.unit, len(contenders))}"
-        return verdict("undecided", [], candidates, text, more, more_range)
-    first_place = [label for label in labels if label == leader or label in sharing]
-    margin = margin_text(design.margin)
-    if not beaten:
-        return verdict(
-            "equal", first_place, first_place, f"{join_schedulers(first_place)} are equal within {margin}"
+        place = Contested(
+            candidates,
+            min(unsettled, key=lambda pair: abs(math.log(pair.ratio))),
+            _strongest_wins(pairs, contenders),
+            _outlook(unsettled, more_range, question.unit, len(contenders)) if outlook else None,
         )
-    if sharing:
-        behind = join_schedulers([pair.second for pair in beaten])
-        text = f"{join_schedulers(first_place)} are equal within {margin} and ahead of {behind}"
-        return verdict("equal", first_place, first_place, text)
-    return verdict("best", [leader], [leader], f"{scheduler_text(leader)} is best: {beaten[0].effect}")
+        return verdict("undecided", [], candidates, place, more, more_range)
+    first_place = [label for label in labels if label == leader or label in sharing]
+    if sharing or not beaten:
+        behind = [pair.second for pair in beaten]
+        return verdict("equal", first_place, first_place, Shared(first_place, behind, design.margin))
+    return verdict("best", [leader], [leader], Won(beaten[0]))
 
 
 def in_the_race(pairs: Sequence[Comparison], labels: Sequence[str]) -> list[str]:
@@ -135,29 +197,17 @@ def in_the_race(pairs: Sequence[Comparison], labels: Sequence[str]) -> list[str]
     return [label for label in labels if label not in out] or list(labels)
 
 
-def _open_question(candidates: Sequence[str], unsettled: Sequence[Comparison]) -> str:
-    """The candidates, and the closest of the open pairs."""
-    nearest = min(unsettled, key=lambda pair: abs(math.log(pair.ratio)))
-    return (
-        f"undecided between {join_schedulers(candidates)} ({scheduler_text(nearest.first)}: {nearest.effect})"
-    )
-
-
-def _beaten_text(pairs: Sequence[Comparison], contenders: Sequence[str]) -> str:
-    """Those that are out, each with the contender (or else another one) that beats it by most."""
+def _strongest_wins(pairs: Sequence[Comparison], contenders: Sequence[str]) -> list[Comparison]:
+    """Those that are out, each seen from the contender (or else another one) that beats it by most."""
     seen = [pair.seen_from(label) for pair in pairs for label in (pair.first, pair.second)]
     by_loser: dict[str, list[Comparison]] = {}
     for pair in seen:
         if pair.outcome == "better" and pair.second not in contenders:
             by_loser.setdefault(pair.second, []).append(pair)
-    strongest = [
+    return [
         max(found, key=lambda pair: (pair.first in contenders, abs(math.log(pair.ratio))))
         for found in by_loser.values()
     ]
-    return "".join(
-        f"; {scheduler_text(pair.first)} beats {scheduler_text(pair.second)} ({pair.ratio_alone})"
-        for pair in strongest
-    )
 
 
 def _range_of(unsettled: Sequence[Comparison], more: int | None) -> MoreSamples | None:
@@ -170,15 +220,16 @@ def _range_of(unsettled: Sequence[Comparison], more: int | None) -> MoreSamples 
 
 def _outlook(
     unsettled: Sequence[Comparison], more: MoreSamples | None, unit: SampleUnit, nr_contenders: int
-) -> str:
+) -> SamplesNeeded:
     """The number of blocks or rounds that a decision would take."""
+    kind: NeedKind = "within_reach"
     if unsettled[0].n < FEWEST_BLOCKS:
-        return f"at least {unit.count(FEWEST_BLOCKS)} are needed"
-    if more is None or not unit.within_reach(more.least, nr_contenders):
-        return f"more {unit.name}s are unlikely to tell them apart"
-    if not more.is_worth_it:
-        return f"it would take over {MOST_TIMES_AS_MANY} times as many {unit.name}s: not worth it"
-    return f"{unit.more_between(more.least, more.most, nr_contenders)} would probably decide"
+        kind = "too_few"
+    elif more is None or not unit.within_reach(more.least, nr_contenders):
+        kind = "hopeless"
+    elif not more.is_worth_it:
+        kind = "not_worth_it"
+    return SamplesNeeded(kind, unit, FEWEST_BLOCKS, more, nr_contenders)
 
 
 def longest_need(needs: Iterable[int | None]) -> int | None:

@@ -17,7 +17,6 @@ import numpy as np
 
 from blklab.analysis.questions import Question
 from blklab.analysis.statistics.series import shared_values
-from blklab.quantities.formatting import metric_title, ratio_text
 from blklab.quantities.sample_units import BLOCKS
 from blklab.records.experiment import ExperimentRecord
 from blklab.spec.targets import ModelTarget, parse_target
@@ -44,18 +43,6 @@ class RareArrangements:
     blocks: int
     rare: list[float]
     """The ratio in each block that is unlike the others."""
-
-    @property
-    def text(self) -> str:
-        """Two sentences."""
-        first, second = self.pair
-        return (
-            f"{self.workload}: {first} against {second} by {metric_title(self.metric)} is "
-            f"{ratio_text(self.usual_ratio)} in most arrangements of the model, but "
-            f"{ratio_text(self.furthest)} in {len(self.rare)} of {self.blocks}. The mean depends on how "
-            "often such arrangements come, which few blocks cannot tell; "
-            f"--blocks {ENOUGH_BLOCKS} finds what one in 20 has"
-        )
 
     @property
     def furthest(self) -> float:
@@ -93,8 +80,8 @@ def _of_pair(question: Question, first: str, second: str, margin: float) -> Rare
     return RareArrangements(question.workload, metric, (first, second), math.exp(usual), len(one), rare)
 
 
-def rare_arrangement_warnings(record: ExperimentRecord, questions: Sequence[Question]) -> list[str]:
-    """One line for each workload of a model whose rare arrangements change what decides it.
+def unsettled_arrangements(record: ExperimentRecord, questions: Sequence[Question]) -> list[RareArrangements]:
+    """One for each workload of a model whose rare arrangements change what decides it.
 
     None where arrangements are fixed, or where enough blocks were run.
     """
@@ -103,4 +90,4 @@ def rare_arrangement_warnings(record: ExperimentRecord, questions: Sequence[Ques
         return []
     of_runs = [question for question in questions if question.unit == BLOCKS]
     found = [rare_arrangements(question, record.spec.margin) for question in of_runs]
-    return [one.text for one in found if one is not None and one.blocks < ENOUGH_BLOCKS]
+    return [one for one in found if one is not None and one.blocks < ENOUGH_BLOCKS]

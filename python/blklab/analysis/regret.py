@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from blklab.analysis.designs import Design
 from blklab.analysis.questions import Question
-from blklab.quantities.formatting import confidence_text
 
 _LARGEST = 1e6
 """Factors beyond are as good as unknown."""
@@ -100,17 +99,6 @@ def known_bounds(found: Sequence[Regret]) -> list[KnownRegret]:
         for one in found
         if one.bound is not None and one.bound <= WORTH_SAYING
     ]
-
-
-def bound_text(regret: Regret) -> str:
-    """The bound of a scheduler that has one, rounded up: ``6 %``."""
-    percent = 100 * (regret.bound or 0.0)
-    return f"{math.ceil(10 * percent) / 10 if percent < 10 else math.ceil(percent):g} %"
-
-
-def loss_text(regret: Regret, confidence: float) -> str:
-    """The bound as the reason for a choice."""
-    return f"no other is more than {bound_text(regret)} better ({confidence_text(confidence)})"
 
 
 def _regret(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from blklab.analysis.disturbance import MachineFindings
 from blklab.analysis.overall import Verdict
-from blklab.quantities.formatting import count_of, join_names
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,8 @@ class Sensitivity:
     best: list[str]
     same: bool
     """Whether the answer with them is the same."""
-    text: str
+    in_slots: bool
+    """Whether they are rounds of slots."""
 
 
 def compare_answers(verdict: Verdict, without: Verdict, machine: MachineFindings) -> Sensitivity:
@@ -31,15 +31,11 @@ def compare_answers(verdict: Verdict, without: Verdict, machine: MachineFindings
         without: The answer of those that are not marked.
         machine: The disturbances that marked the others.
     """
-    same = (without.status, without.best) == (verdict.status, verdict.best)
-    in_slots = all(one.stretch is not None for one in machine.disturbances)
-    marked = count_of(len(machine.blocks), "marked round" if in_slots else "marked block")
-    answer = f"{without.status}{f' ({join_names(without.best)})' if without.best else ''}"
     return Sensitivity(
         marked_runs=len(machine.disturbances),
         marked_blocks=machine.blocks,
         status=without.status,
         best=without.best,
-        same=same,
-        text=f"without the {marked} the answer is {'the same' if same else 'different'}: {answer}",
+        same=(without.status, without.best) == (verdict.status, verdict.best),
+        in_slots=all(one.stretch is not None for one in machine.disturbances),
     )

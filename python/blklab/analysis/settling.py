@@ -21,13 +21,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from blklab.quantities.units import format_duration
 from blklab.records.samples import LatencyHistogram, RunSample, SlotSample
-from blklab.spec.slots import SlotDecision
 
 SHORTEST_SLOT_NS = 250_000_000
 """By default."""
@@ -51,6 +50,28 @@ _FEWEST_BLOCKS = 6
 _Rates = npt.NDArray[np.float64]
 
 
+SettlingKind = Literal[
+    "too_few_windows", "nothing_completed", "slow_ios", "still_changing", "never_settles", "settles"
+]
+"""``slow_ios``: slots would have to be too long for them. ``still_changing``: at the end of the pilot's
+slots. ``never_settles``: not within the longest time that is allowed."""
+
+
+@dataclass(frozen=True)
+class SettlingReason:
+    """The reason for slots of this length, or for none."""
+
+    kind: SettlingKind
+    scheduler: str = ""
+    """The one that the reason is about; empty if it is about none."""
+    duration_ns: int = 0
+    """How long it settles, or was watched; for ``slow_ios`` the length that slots would need."""
+    latency_ns: int | None = None
+    """Of slow I/Os, if they determine the length."""
+    fewest_ios: int | None = None
+    """The I/Os that a slot has to hold, if they determine the length."""
+
+
 @dataclass(frozen=True)
 class Settling:
     """How long schedulers need to settle, and the slots that follow from it."""
@@ -63,17 +84,7 @@ class Settling:
     """Settling time of each by itself; None if it did not settle within the pilot's slots."""
     resolution: float
     """The largest deviation from the plateau, as a fraction of it, that noise could have hidden."""
-    reason: str
-    """One line for people."""
-
-    @property
-    def decision(self) -> SlotDecision:
-        """The same, as an experiment states it."""
-        return SlotDecision(
-            slot_ns=self.slot_ns,
-            settling_ns=0 if self.slot_ns is None else self.settling_ns,
-            reason=self.reason,
-        )
+    reason: SettlingReason
 
 
 def settling_time(
@@ -92,12 +103,12 @@ def settling_time(
         shortest_slot_ns: The least length of a slot.
     """
     if not slots or any(_fewest_windows(of_one) < FEWEST_WINDOWS for of_one in slots.values()):
-        return _without("the pilot's slots have too few windows", dict.fromkeys(slots))
+        return _without(SettlingReason("too_few_windows"), dict.fromkeys(slots))
     profiles = {label: _Profile(of_one) for label, of_one in slots.items()}
     window_ns = next(iter(profiles.values())).window_ns
     idle = [label for label, profile in profiles.items() if profile.rate <= 0]
     if idle:
-        return _without(f"nothing was completed under {idle[0]}", dict.fromkeys(slots))
+        return _without(SettlingReason("nothing_completed", idle[0]), dict.fromkeys(slots))
     for_ios_ns = max(math.ceil(FEWEST_IOS / profile.rate) for profile in profiles.values()) * window_ns
     for_latency_ns = math.ceil(LATENCIES_PER_SLOT * tail_latency_ns)
     least_ns = max(shortest_slot_ns, for_ios_ns, for_latency_ns)
@@ -106,18 +117,13 @@ def settling_time(
         for label, profile in profiles.items()
     }
     if least_ns > LONGEST_SLOT_NS:
-        slow = format_duration(int(tail_latency_ns))
-        return _without(
-            f"I/Os that take {slow} would need slots of {format_duration(least_ns)}", by_scheduler
-        )
+        reason = SettlingReason("slow_ios", duration_ns=least_ns, latency_ns=int(tail_latency_ns))
+        return _without(reason, by_scheduler)
     changes = {label: profile.change_at_the_end() for label, profile in profiles.items()}
     latest = max(changes, key=lambda label: changes[label])
     if changes[latest] > 0:
         length_ns = min(profile.length for profile in profiles.values()) * window_ns
-        return _without(
-            f"under {latest} the load was still changing {format_duration(length_ns)} after a switch",
-            by_scheduler,
-        )
+        return _without(SettlingReason("still_changing", latest, length_ns), by_scheduler)
     unsettled: list[str] = []
     for cut, slot in _candidates(profiles.values(), window_ns, least_ns, largest_cut):
         unsettled = [label for label, profile in profiles.items() if not profile.is_settled(cut, slot)]
@@ -134,10 +140,8 @@ def settling_time(
                 slowest, settling_ns, slot_ns - window_ns, for_ios_ns, for_latency_ns, shortest_slot_ns
             ),
         )
-    limit = format_duration(LONGEST_SETTLING_NS)
     candidates = [*(label for label in unsettled if by_scheduler[label] is None), *unsettled, *profiles]
-    who = candidates[0]
-    return _without(f"under {who} the load needs longer than {limit} to settle after a switch", by_scheduler)
+    return _without(SettlingReason("never_settles", candidates[0], LONGEST_SETTLING_NS), by_scheduler)
 
 
 def tail_latency_ns(
@@ -241,18 +245,17 @@ def _first_settled(profile: _Profile, window_ns: int, least_ns: int, largest_cut
 
 def _reason(
     slowest: str, settling_ns: int, shorter_ns: int, for_ios_ns: int, for_latency_ns: int, shortest_ns: int
-) -> str:
+) -> SettlingReason:
     """The reason for the length of slots, which is one window longer than `shorter_ns`."""
-    settles = f"under {slowest} the load settles within {format_duration(settling_ns)} of a switch"
-    if shorter_ns >= shortest_ns:
-        if for_latency_ns > max(shorter_ns, for_ios_ns):
-            return f"{settles}, and I/Os take up to {format_duration(for_latency_ns // LATENCIES_PER_SLOT)}"
-        if for_ios_ns > shorter_ns:
-            return f"{settles}, and a slot has to hold {FEWEST_IOS} I/Os"
-    return settles
+    if shorter_ns >= shortest_ns and for_latency_ns > max(shorter_ns, for_ios_ns):
+        latency_ns = for_latency_ns // LATENCIES_PER_SLOT
+        return SettlingReason("settles", slowest, settling_ns, latency_ns=latency_ns)
+    if shorter_ns >= shortest_ns and for_ios_ns > shorter_ns:
+        return SettlingReason("settles", slowest, settling_ns, fewest_ios=FEWEST_IOS)
+    return SettlingReason("settles", slowest, settling_ns)
 
 
-def _without(reason: str, by_scheduler: Mapping[str, int | None]) -> Settling:
+def _without(reason: SettlingReason, by_scheduler: Mapping[str, int | None]) -> Settling:
     return Settling(
         slot_ns=None, settling_ns=0, by_scheduler=dict(by_scheduler), resolution=math.nan, reason=reason
     )

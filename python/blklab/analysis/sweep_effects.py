@@ -51,12 +51,35 @@ class Effect(RatioEstimate):
 
 
 @dataclass(frozen=True)
+class NoCompleteBlock:
+    """Under a workload no block has a figure for every combination."""
+
+    workload: str
+
+
+@dataclass(frozen=True)
+class DefaultLevel:
+    """The level of a tunable that its effects are measured against."""
+
+    tunable: str
+    level: str
+
+
+@dataclass(frozen=True)
+class PairsOnly:
+    """Interactions of more than two tunables are left out."""
+
+
+SweepNote = NoCompleteBlock | DefaultLevel | PairsOnly
+
+
+@dataclass(frozen=True)
 class SweepFindings:
     """All that is known of one sweep."""
 
     sweep: Sweep
     effects: list[Effect]
-    notes: list[str]
+    notes: list[SweepNote]
 
 
 @dataclass(frozen=True)
@@ -78,12 +101,12 @@ def sweep_findings(sweep: Sweep, values: ExperimentValues, design: Design) -> Sw
     """
     cells = {combination: choice.label for combination, choice in sweep.cells().items()}
     found: list[_EffectValues] = []
-    notes = []
+    notes: list[SweepNote] = []
     for workload in values.judged:
         metric = metric_named(workload.decide_by)
         blocks = _complete_blocks(values.series[workload.name, metric.name], cells)
         if not blocks:
-            notes.append(f"{workload.name}: no block has a figure for every combination")
+            notes.append(NoCompleteBlock(workload.name))
             continue
         found += _effect_values(sweep, workload.name, metric, blocks)
     asked = design.asking(max(1, len(found)))
@@ -95,9 +118,9 @@ def sweep_findings(sweep: Sweep, values: ExperimentValues, design: Design) -> Sw
     for tunable in sweep.levels:
         default = sweep.defaults.get(tunable)
         if default is not None:
-            notes.append(f"{tunable} is {default} by default")
+            notes.append(DefaultLevel(tunable, default))
     if len(sweep.levels) > 2:
-        notes.append("interactions of more than two tunables are not stated")
+        notes.append(PairsOnly())
     return SweepFindings(sweep, effects, notes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blklab.analysis.comparison import compare_all
+from blklab.analysis.comparison import Comparison, compare_all
 from blklab.analysis.designs import Design
 from blklab.analysis.goal_scores import combined_series, question_over_all
 from blklab.analysis.metrics import metric_named
@@ -14,11 +14,32 @@ from blklab.analysis.values import ExperimentValues
 
 
 @dataclass(frozen=True)
+class WasInForce:
+    """It is the default: the one in force before the experiment."""
+
+
+@dataclass(frozen=True)
+class UsuallyInForce:
+    """It was in force before on most drives of a class."""
+
+    drives: int
+    of: int
+
+
+@dataclass(frozen=True)
+class CheapestInCpu:
+    """It takes the least CPU time per I/O."""
+
+    pair: Comparison
+    """It against the next cheapest."""
+
+
+@dataclass(frozen=True)
 class TieBreak:
     """One of several equals, and the reason for it."""
 
     label: str
-    reason: str
+    reason: WasInForce | UsuallyInForce | CheapestInCpu
 
 
 def break_tie(values: ExperimentValues, equals: Sequence[str], design: Design) -> TieBreak | None:
@@ -33,7 +54,7 @@ def break_tie(values: ExperimentValues, equals: Sequence[str], design: Design) -
     """
     default = next((label for label in values.in_force if label in equals), None)
     if default is not None:
-        return TieBreak(default, "the default, which was in force before")
+        return TieBreak(default, WasInForce())
     metric = metric_named("cpu_per_io")
     series = {label: each for label, each in combined_series(values, metric).items() if label in equals}
     if len(series) < len(equals) or len(equals) < 2:
@@ -50,4 +71,4 @@ def break_tie(values: ExperimentValues, equals: Sequence[str], design: Design) -
     # An estimate alone would name one of two identical schedulers at random.
     if any(name not in against or against[name].outcome != "better" for name in others):
         return None
-    return TieBreak(cheapest, f"the cheapest in CPU: {against[others[0]].effect}")
+    return TieBreak(cheapest, CheapestInCpu(against[others[0]]))

@@ -13,20 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from blklab.analysis.carry_over import carry_over_warnings
 from blklab.analysis.comparison import Comparison, compare_all
 from blklab.analysis.designs import Design, design_of
 from blklab.analysis.disturbance import MachineFindings, machine_findings, without_marked
-from blklab.analysis.empty_ramps import empty_ramp_warnings
+from blklab.analysis.doubts import Doubt, differing_controls, differing_copies, doubts_of
 from blklab.analysis.goal_scores import goal_scores
 from blklab.analysis.goal_verdict import GoalFindings, goal_findings
-from blklab.analysis.long_slots import long_slot_warnings
 from blklab.analysis.means import SchedulerMean, scheduler_means
 from blklab.analysis.noise import WorkloadNoise, noise_of
 from blklab.analysis.overall import (
     Verdict,
-    differing_controls,
-    differing_placebos,
     overall_verdict,
     verdict_for_goal,
     with_choice,
@@ -34,17 +30,14 @@ from blklab.analysis.overall import (
 )
 from blklab.analysis.questions import Question, deciding_questions, workload_questions
 from blklab.analysis.ranking import MetricVerdict, metric_verdict
-from blklab.analysis.rare_arrangements import rare_arrangement_warnings
 from blklab.analysis.recommendation import DEFAULT_GOOD_ENOUGH, Findings, Subject, recommend
 from blklab.analysis.regret import regrets
 from blklab.analysis.sensitivity import Sensitivity, compare_answers
-from blklab.analysis.starvation import starvation_warnings
 from blklab.analysis.steady_state import Steadiness, steadiness
 from blklab.analysis.sweep_effects import SweepFindings, sweep_findings
 from blklab.analysis.tie_breaking import break_tie
 from blklab.analysis.values import ExperimentValues, experiment_values
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import SLOW_SWITCH
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.schedulers import COPY
 from blklab.spec.targets import ModelTarget
@@ -78,19 +71,11 @@ def analyse(record: ExperimentRecord) -> Analysis:
     Raises:
         UnknownNameError: if a workload or the goal is decided by a metric that does not exist.
     """
-    contradictions = long_slot_warnings(record)
-    record = record.without_uncounted_slots()
+    whole, record = record, record.without_uncounted_slots()
     design = design_of(record.spec)
     values = experiment_values(record)
-    warnings = [
-        *_failure_warnings(record),
-        *carry_over_warnings(record),
-        *empty_ramp_warnings(record),
-        *starvation_warnings(record),
-        *contradictions,
-        *rare_arrangement_warnings(record, deciding_questions(values)),
-    ]
-    answer = _answer(values, design, record.spec, warnings, _subject(record))
+    doubts = doubts_of(whole, record, deciding_questions(values))
+    answer = _answer(values, design, record.spec, doubts, _subject(record))
     machine = machine_findings(record)
     return replace(
         answer,
@@ -103,7 +88,7 @@ def analyse(record: ExperimentRecord) -> Analysis:
 
 
 def _answer(
-    values: ExperimentValues, design: Design, spec: ExperimentSpec, warnings: list[str], subject: Subject
+    values: ExperimentValues, design: Design, spec: ExperimentSpec, doubts: list[Doubt], subject: Subject
 ) -> Analysis:
     """The answer of the values alone, whatever the machine did meanwhile.
 
@@ -111,7 +96,7 @@ def _answer(
         values: The experiment's.
         design: The experiment's.
         spec: The experiment's.
-        warnings: Follow those about controls.
+        doubts: Follow those about controls.
         subject: The kind of thing that was compared.
     """
     labels, goal = values.labels, spec.goal
@@ -135,8 +120,8 @@ def _answer(
         found = goal_findings(goal, scores, means[nr_asked:], compared[nr_asked:], score_verdict, labels)
         verdict = verdict_for_goal(goal, found.verdict, labels)
     tie = break_tie(values, verdict.best, design) if verdict.status == "equal" else None
-    differing = differing_controls(verdicts, comparisons)
-    placebos = differing_placebos(_copies(spec), verdicts, comparisons)
+    controls = differing_controls(verdicts, comparisons)
+    copies = differing_copies(_copies(spec), verdicts, comparisons)
     deciding = deciding_questions(values) if scores is None else [scores.question]
     if len(deciding) > 1:
         verdicts = [
@@ -154,7 +139,7 @@ def _answer(
             labels=labels,
             in_force=values.in_force,
             tie=tie,
-            controls_differ=bool(differing or placebos),
+            controls_differ=bool(controls or copies),
             margin=design.margin,
             fewest_samples=design.fewest_samples,
         ),
@@ -165,9 +150,7 @@ def _answer(
         results=[mean for several in means[:nr_asked] for mean in several],
         comparisons=comparisons,
         metric_verdicts=verdicts,
-        verdict=with_recommendation(
-            with_choice(verdict, tie, differing, warnings, placebos), bounds, advised
-        ),
+        verdict=with_recommendation(with_choice(verdict, tie, controls, doubts, copies), bounds, advised),
         goal=found,
     )
 
@@ -213,19 +196,6 @@ def _with_own_regret(
         return verdict
     found = regrets(own, design, values.labels, values.in_force, family_size=len(deciding))
     return replace(verdict, regret=found)
-
-
-def _failure_warnings(record: ExperimentRecord) -> list[str]:
-    warnings = []
-    switched = record.spec.switched
-    for name, part, in_slots in (("block", "run", False), ("round", "slot", True)):
-        samples = [one for one in record.samples if (one.cell.workload in switched) == in_slots]
-        failed = sum(1 for sample in samples if sample.status == "failed" and sample.error != SLOW_SWITCH)
-        if failed:
-            warnings.append(
-                f"{failed} of {len(samples)} {part}s failed; in their {name}s only the other {part}s count"
-            )
-    return warnings
 
 
 def _sensitivity(

@@ -20,6 +20,7 @@ from blklab.linux.apply.class_rule import class_rule, tuned_profile
 from blklab.linux.apply.unit_settings import unit_commands
 from blklab.records.store import Store
 from blklab.report.documents.fleet import fleet_document
+from blklab.report.sentences.answer import basis_text
 from blklab.report.text.fleet import evidence_lines, render_fleet
 from blklab.spec.drive_classes import KINDS, DriveClass
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
@@ -76,7 +77,7 @@ def recommended(found: FleetAnalysis, drive_class: DriveClass, *, force: bool) -
     if verdict.status in ("undecided", "withheld") or label is None:
         if not force or not verdict.candidates:
             raise RefusedError(
-                f"there is no recommendation for {drive_class.words}: {verdict.text}",
+                f"there is no recommendation for {drive_class.words}: {basis_text(verdict.basis)}",
                 hint="measure more drives, or name one yourself (`blklab apply SCHEDULER --for-model`)"
                 + ("; --force takes the first that is not ruled out" if verdict.candidates else ""),
             )

@@ -45,6 +45,7 @@ from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store
+from blklab.report.sentences.slots import long_slots_text
 from blklab.spec.budget import MAX_BLOCKS
 from blklab.spec.plan import Cell, Plan
 from blklab.spec.slots import SlotDecision, slots_with_one_design
@@ -340,7 +341,7 @@ class Rounds:
         found = compare_long_slots(name, slots, decision.slot_ns or LONG_SLOT_NS)
         if found is None or not found.contradicts(FINAL_CHECK.level, FINAL_CHECK.limit(self._spec.margin)):
             return False
-        return self._begin_anew(name, decision, found.text)
+        return self._begin_anew(name, decision, long_slots_text(found))
 
     def _long_slots_fit(self) -> bool:
         """Whether a budget of time permits long slots; one of blocks does."""

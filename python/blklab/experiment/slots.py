@@ -20,6 +20,7 @@ from blklab.experiment.outlook import RUN_OVERHEAD_NS
 from blklab.linux.load.fio import expected_runtime_ns
 from blklab.quantities.units import format_duration
 from blklab.records.samples import NS_PER_SECOND, RunSample, SlotSample
+from blklab.report.sentences.slots import slot_decision
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import derive_seed
 from blklab.spec.slots import SlotDecision, slots_with_one_design, with_one_design
@@ -195,7 +196,7 @@ def piloted(spec: ExperimentSpec, workload: Workload, session: Session, pilot: P
             shortest_slot_ns=pilot.shortest_slot_ns,
         )
         if found.resolution <= pilot.resolution or 2 * made > pilot.most_rounds:
-            return _within_budget(spec, workload, found.decision, samples)
+            return _within_budget(spec, workload, slot_decision(found), samples)
         rounds = made
 
 

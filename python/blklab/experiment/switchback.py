@@ -12,6 +12,7 @@ from blklab.analysis.long_slots import LONG_SLOT_NS
 from blklab.analysis.verdict import Analysis
 from blklab.quantities.units import format_duration
 from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.report.sentences.slots import carry_over_text
 from blklab.spec.slots import SlotDecision
 
 STRETCHES_NS = (8 * NS_PER_SECOND, 8 * NS_PER_SECOND, 16 * NS_PER_SECOND)
@@ -62,7 +63,7 @@ def influence(
     """
     found = carry_over(workload, samples, strictness.level)
     limit = strictness.limit(margin)
-    return found.text if any(_log_size(one.ratio) > limit for one in found.seen) else None
+    return carry_over_text(found) if any(_log_size(one.ratio) > limit for one in found.seen) else None
 
 
 def tests_carry_over(workload: str, samples: Sequence[RunSample], running: frozenset[str]) -> bool:

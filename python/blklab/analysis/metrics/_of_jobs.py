@@ -23,8 +23,10 @@ def describe(name: str) -> tuple[str, str]:
     """Unit and description of such a metric."""
     jobs = jobs_named(name)
     if len(jobs) == 1:
-        return "of 1", f"share of {jobs[0]} in the bytes of all measured jobs"
-    return "to 1", f"bytes of {jobs[0]} over those of {jobs[1]}"
+        description = f"share of {jobs[0]} in the bytes of all measured jobs"
+        return "of 1", description
+    description = f"bytes of {jobs[0]} over those of {jobs[1]}"
+    return "to 1", description
 
 
 def compute(name: str, jobs: Sequence[JobSample]) -> float | None:

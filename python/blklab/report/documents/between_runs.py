@@ -10,6 +10,7 @@ import blklab
 from blklab.analysis.between_runs import RunsComparison
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.parts import Part, RatioPart
+from blklab.report.sentences.changes import change_remark_text
 
 CHANGE_SCHEMA: Literal["blklab.change/1"] = "blklab.change/1"
 
@@ -76,7 +77,7 @@ def change_document(found: RunsComparison) -> ChangeDocument:
         changes=[ChangePart.of(one) for one in found.changes],
         shifts=[ChangePart.of(one) for one in found.shifts],
         set_up=[SetUpDifferencePart.of(one) for one in found.set_up],
-        remarks=list(found.remarks),
+        remarks=[change_remark_text(remark) for remark in found.remarks],
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from blklab.analysis.causes import Cause, CauseKind, Phase
 from blklab.report.documents.parts import Part
-from blklab.report.summary.causes import cause_sentence
+from blklab.report.sentences.causes import cause_sentence
 
 
 class CausePart(Part):

@@ -7,11 +7,13 @@ a new number.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
-from blklab.analysis.recommendation import Action, Reason, Subject
+from blklab.analysis.overall import Verdict
+from blklab.analysis.ranking import MetricVerdict
+from blklab.analysis.recommendation import Action, Reason, Recommendation, Subject
 from blklab.analysis.verdict import Analysis
 from blklab.analysis.why import causes_of
 from blklab.quantities.notes import split
@@ -41,6 +43,9 @@ from blklab.report.documents.job_shares import JobSharesPart, job_shares_parts
 from blklab.report.documents.parts import MeanPart, PairPart, Part
 from blklab.report.documents.phases import ChangePart, ChangesPart, change_part, changes_part
 from blklab.report.documents.processors import ProcessorPart, processor_parts
+from blklab.report.sentences.answer import basis_text, choice_reason_text
+from blklab.report.sentences.doubts import doubt_text
+from blklab.report.sentences.first_place import first_place_text
 from blklab.report.summary.commands import command_sentence
 from blklab.report.summary.conduct import NoisePart, StoppingPart, noise_parts, stopping_part
 from blklab.spec.targets import PathTarget
@@ -102,6 +107,11 @@ class MetricVerdictPart(Part):
     regret: list[RegretPart] = Field(default_factory=list)
     """Under this workload alone, while it is open and other workloads are judged too."""
 
+    @classmethod
+    def of_verdict(cls, found: MetricVerdict) -> MetricVerdictPart:
+        """The verdict with its sentence."""
+        return cls.of(found, text=first_place_text(found.place))
+
 
 class RecommendationPart(Part):
     """The advice, or the finding: the same rule for reports, this document and `blklab apply`."""
@@ -122,7 +132,10 @@ class RecommendationPart(Part):
     @property
     def is_shown(self) -> bool:
         """Whether the scheduler is one to set, as `blklab.analysis.recommendation` has it."""
-        return self.scheduler is not None and self.reason != "not_shown"
+        return Recommendation(**dict(self)).is_shown
+
+
+AnyVerdict = TypeVar("AnyVerdict", bound="VerdictPart")
 
 
 class VerdictPart(Part):
@@ -141,6 +154,13 @@ class VerdictPart(Part):
     choice_reason: str
     regret: list[RegretPart]
     """Schedulers in force first, then by their bounds, which hold together at the experiment's confidence."""
+
+    @classmethod
+    def of_verdict(cls: type[AnyVerdict], found: Verdict) -> AnyVerdict:
+        """The verdict with its sentences."""
+        return cls.of(
+            found, text=basis_text(found.basis), choice_reason=choice_reason_text(found.choice_reason)
+        )
 
 
 class ExperimentVerdictPart(VerdictPart):
@@ -315,8 +335,8 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         margin=record.spec.margin,
         results=[ResultPart.of(result) for result in analysis.results],
         comparisons=[ComparisonPart.of(comparison) for comparison in analysis.comparisons],
-        verdicts=[MetricVerdictPart.of(verdict) for verdict in analysis.metric_verdicts],
-        verdict=ExperimentVerdictPart.of(analysis.verdict),
+        verdicts=[MetricVerdictPart.of_verdict(verdict) for verdict in analysis.metric_verdicts],
+        verdict=ExperimentVerdictPart.of_verdict(analysis.verdict),
         goal=goal_part(analysis.goal),
         sweeps=sweep_parts(analysis),
         during_runs=machine_part(analysis, record.samples),
@@ -326,7 +346,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         processors=processor_parts(record),
         jobs=job_shares_parts(record),
         causes=cause_parts(causes_of(record, analysis)),
-        warnings=[*split(record.warnings)[0], *analysis.verdict.warnings],
+        warnings=[*split(record.warnings)[0], *map(doubt_text, analysis.verdict.doubts)],
         notes=split(record.warnings)[1],
         failed_runs=[
             {**sample.cell.model_dump(), "error": sample.error}

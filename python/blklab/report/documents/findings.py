@@ -9,6 +9,9 @@ from blklab.analysis.verdict import Analysis
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import RunSample
 from blklab.report.documents.parts import MeanPart, PairPart, Part, RatioPart
+from blklab.report.sentences.goals import absent_text
+from blklab.report.sentences.machine import disturbance_text, sensitivity_text, typical_text
+from blklab.report.sentences.sweeps import sweep_note_text
 
 
 class FrontPart(Part):
@@ -127,6 +130,7 @@ def goal_part(found: GoalFindings | None) -> GoalPart | None:
         scores=[MeanPart.of(result) for result in [*found.results, *found.dimension_results]],
         comparisons=[PairPart.of(pair) for pair in found.comparisons],
         dimension_comparisons=[PairPart.of(pair) for pair in found.dimension_comparisons],
+        absent=[absent_text(one) for one in found.absent],
     )
 
 
@@ -140,7 +144,7 @@ def sweep_parts(analysis: Analysis) -> list[SweepPart]:
             defaults=found.sweep.defaults,
             cells=len(found.sweep.cells()),
             effects=[EffectPart.of(effect) for effect in found.effects],
-            notes=found.notes,
+            notes=[sweep_note_text(note) for note in found.notes],
         )
         for found in analysis.sweeps
     ]
@@ -154,9 +158,9 @@ def machine_part(analysis: Analysis, samples: list[RunSample]) -> MachinePart | 
     return MachinePart(
         watched_runs=found.watched,
         marked_blocks=found.blocks,
-        disturbances=[DisturbancePart.of(one) for one in found.disturbances],
-        typical=found.typical,
-        sensitivity=None if other is None else SensitivityPart.of(other),
+        disturbances=[DisturbancePart.of(one, text=disturbance_text(one)) for one in found.disturbances],
+        typical=[typical_text(event) for event in found.typical],
+        sensitivity=None if other is None else SensitivityPart.of(other, text=sensitivity_text(other)),
         runs=[
             MachineRunPart(sequence=sample.cell.sequence, events=events)
             for sample, events in _watched(samples)

@@ -13,6 +13,8 @@ from blklab.analysis.fleet_goal import FleetGoal
 from blklab.report.documents.comparison import MetricVerdictPart, VerdictPart
 from blklab.report.documents.findings import FrontPart
 from blklab.report.documents.parts import PairPart, Part
+from blklab.report.sentences.fleet import fleet_remark_text
+from blklab.report.sentences.goals import absent_text
 from blklab.spec.drive_classes import DriveClass
 
 FLEET_SCHEMA: Literal["blklab.fleet/1"] = "blklab.fleet/1"
@@ -120,10 +122,10 @@ def fleet_document(drive_class: DriveClass, found: FleetAnalysis) -> FleetDocume
         workloads=list(found.workloads),
         runs=list(found.runs),
         comparisons=[_pair(one) for one in found.comparisons],
-        verdicts=[MetricVerdictPart.of(one) for one in found.metric_verdicts],
-        verdict=VerdictPart.of(found.verdict),
+        verdicts=[MetricVerdictPart.of_verdict(one) for one in found.metric_verdicts],
+        verdict=VerdictPart.of_verdict(found.verdict),
         goal=None if found.goal is None else _goal(found.goal),
-        remarks=list(found.remarks),
+        remarks=[fleet_remark_text(remark) for remark in found.remarks],
     )
 
 
@@ -134,12 +136,12 @@ def _goal(found: FleetGoal) -> FleetGoalPart:
         weights=found.goal.weights,
         workloads=list(found.workloads),
         comparisons=[_pair(one) for one in found.comparisons],
-        verdict=MetricVerdictPart.of(found.verdict),
+        verdict=MetricVerdictPart.of_verdict(found.verdict),
         dimensions=list(found.dimensions),
         dimension_comparisons=[_pair(one) for one in found.dimension_comparisons],
         front=[FrontPart.of(point) for point in found.front],
         conflict=found.conflict,
-        absent=list(found.absent),
+        absent=[absent_text(one) for one in found.absent],
     )
 
 

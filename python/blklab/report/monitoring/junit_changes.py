@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from blklab.analysis.between_runs import Change, RunsComparison
 from blklab.quantities.formatting import metric_title, ratio_text
 from blklab.report.monitoring.junit import TestCase, TestSuite
+from blklab.report.sentences.changes import change_remark_text
 from blklab.report.text.between_runs import outcome_words
 
 
@@ -21,7 +22,7 @@ def change_suite(found: RunsComparison) -> TestSuite:
             "baseline": found.first.run_id,
             "confidence": str(found.confidence),
             "margin": str(found.margin),
-            "remarks": "; ".join(found.remarks),
+            "remarks": "; ".join(map(change_remark_text, found.remarks)),
         },
         timestamp=found.second.created_at,
     )

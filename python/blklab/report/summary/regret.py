@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blklab.analysis.regret import Regret, bound_text, known_bounds, loss_text
+from blklab.analysis.regret import Regret, known_bounds
 from blklab.quantities.formatting import scheduler_text
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
+from blklab.report.sentences.losses import bound_text, loss_text
 from blklab.report.summary.standing import differing_controls, is_in_force
 
 
@@ -29,7 +30,7 @@ def loss_rows(document: CompareDocument) -> list[LossRow]:
     return [
         LossRow(
             one.label,
-            "not known yet" if one.bound is None else bound_text(one),
+            "not known yet" if one.bound is None else bound_text(one.bound),
             "" if one.against is None else f"{one.against}, {one.workload}" if several else one.against,
         )
         for one in found

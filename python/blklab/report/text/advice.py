@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from blklab.analysis.regret import Regret, bound_text, known_bounds
+from blklab.analysis.regret import Regret, known_bounds
 from blklab.analysis.statistics.sample_size import MOST_TIMES_AS_MANY
 from blklab.quantities.formatting import join_schedulers, scheduler_text, within_reach
 from blklab.quantities.sample_units import BLOCKS, SampleUnit, rough_budget, rough_duration
 from blklab.report.documents.comparison import CompareDocument, MoreRangePart, RecommendationPart
+from blklab.report.sentences.losses import bound_text
 from blklab.report.summary.designs import time_of_more_ns, unit_of
 from blklab.report.summary.kernels import kernel_pair
 from blklab.report.summary.reproduce import continue_command
@@ -179,7 +180,7 @@ def _at_stake(document: CompareDocument) -> str:
         return ""
     own = document.verdict.recommendation.in_force
     least = next((one for one in bounds if one.label == own), min(bounds, key=lambda one: one.bound))
-    return f"At most {bound_text(least)} is at stake; "
+    return f"At most {bound_text(least.bound)} is at stake; "
 
 
 def _without_figures(document: CompareDocument) -> list[str]:

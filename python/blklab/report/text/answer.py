@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.recommendation import Action, Reason
-from blklab.analysis.regret import Regret, bound_text
 from blklab.quantities.formatting import (
     confidence_text,
     join_names,
@@ -21,6 +20,7 @@ from blklab.quantities.formatting import (
 )
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart, RecommendationPart
 from blklab.report.documents.parts import PairPart
+from blklab.report.sentences.losses import bound_text
 from blklab.report.summary.designs import extent
 from blklab.report.summary.kernels import KernelPair, kernel_pair
 from blklab.report.summary.standing import (
@@ -253,7 +253,7 @@ def _goal_pairs(document: CompareDocument, label: str) -> list[PairPart]:
 
 
 def _percent(loss: float | None) -> str:
-    return bound_text(Regret("", loss, None, None))
+    return bound_text(loss)
 
 
 _ANSWERS: dict[Action, Callable[[CompareDocument, RecommendationPart], Answer]] = {

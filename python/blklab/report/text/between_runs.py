@@ -14,6 +14,7 @@ from blklab.quantities.formatting import (
     metric_title,
     ratio_text,
 )
+from blklab.report.sentences.changes import change_remark_text
 from blklab.report.terminal import Terminal
 from blklab.report.text.printer import Printer
 
@@ -36,7 +37,7 @@ def render_change(found: RunsComparison, console: Terminal) -> None:
     printer.line((_headline(found), _STYLES[found.status]))
     printer.line(_circumstances(found))
     for remark in found.remarks:
-        printer.line(("⚠ ", "bold yellow"), f"{remark}.")
+        printer.line(("⚠ ", "bold yellow"), f"{change_remark_text(remark)}.")
     for workload in dict.fromkeys(one.workload for one in found.changes):
         printer.blank()
         _print_workload(found, workload, printer)

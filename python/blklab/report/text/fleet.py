@@ -20,6 +20,10 @@ from blklab.quantities.formatting import (
     ratio_text,
     scheduler_text,
 )
+from blklab.report.sentences.answer import basis_text
+from blklab.report.sentences.doubts import doubt_text
+from blklab.report.sentences.fleet import fleet_remark_text
+from blklab.report.sentences.goals import absent_text
 from blklab.report.terminal import Terminal
 from blklab.report.text.printer import Printer
 from blklab.spec.drive_classes import DriveClass
@@ -40,11 +44,11 @@ def render_fleet(found: FleetAnalysis, drive_class: DriveClass, console: Termina
     printer = Printer(console)
     printer.blank()
     printer.line((_headline(found, drive_class), _STYLES[found.verdict.status]))
-    printer.line(f"{found.verdict.text}.")
+    printer.line(f"{basis_text(found.verdict.basis)}.")
     for sentence in new_drive_sentences(found):
         printer.line(sentence)
-    for warning in found.verdict.warnings:
-        printer.line(("⚠ WARNING: ", "bold yellow"), warning)
+    for doubt in found.verdict.doubts:
+        printer.line(("⚠ WARNING: ", "bold yellow"), doubt_text(doubt))
     printer.blank()
     printer.line(f"Measured on {_extent(found)}; {confidence_text(found.confidence)} intervals in brackets.")
     if found.goal is not None:
@@ -56,7 +60,7 @@ def render_fleet(found: FleetAnalysis, drive_class: DriveClass, console: Termina
     if found.remarks:
         printer.blank()
     for remark in found.remarks:
-        printer.line(("note: ", "bold"), f"{remark}.")
+        printer.line(("note: ", "bold"), f"{fleet_remark_text(remark)}.")
 
 
 def new_drive_sentences(found: FleetAnalysis) -> list[str]:
@@ -96,7 +100,7 @@ def _decisive(found: FleetAnalysis, choice: str) -> list[tuple[str, list[ClassCo
 def evidence_lines(found: FleetAnalysis) -> list[str]:
     """The evidence for the recommended scheduler, for the comments of a rule or profile."""
     choice = found.verdict.choice or (found.verdict.candidates or [""])[0]
-    lines = [f"Verdict: {found.verdict.text}.", *new_drive_sentences(found)]
+    lines = [f"Verdict: {basis_text(found.verdict.basis)}.", *new_drive_sentences(found)]
     lines.append(f"Measured on {_extent(found)}; {confidence_text(found.confidence)} intervals in brackets.")
     compared = [one for workload in found.workloads for one in found.against(choice, workload)]
     if found.goal is not None:
@@ -166,8 +170,8 @@ def _print_goal(goal: FleetGoal, labels: Sequence[str], printer: Printer) -> Non
         printer.line(f"Pareto front: {point.scheduler} {_STANDINGS[point.standing]}{by}")
     if goal.conflict:
         printer.line("The metrics conflict: other weights may make another choice.")
-    for sentence in goal.absent:
-        printer.line(("note: ", "bold"), f"{sentence}.")
+    for absent in goal.absent:
+        printer.line(("note: ", "bold"), f"{absent_text(absent)}.")
 
 
 def _lead(verdict: MetricVerdict, labels: Sequence[str]) -> str:

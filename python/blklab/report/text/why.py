@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blklab.report.documents.comparison import CompareDocument
-from blklab.report.summary.causes import cause_sentences
+from blklab.report.sentences.causes import cause_sentences
 from blklab.report.summary.standing import judged_workloads
 
 

@@ -17,6 +17,7 @@ from blklab.report.summary.standing import (
     deciding_verdict,
     differing_controls,
     judged_workloads,
+    labels_of,
     pairs_against,
     results_of,
 )
@@ -51,7 +52,7 @@ def finding(document: CompareDocument, verdict: MetricVerdictPart) -> str:
         margin = margin_text(document.margin)
         part = unit_of(document, verdict.workload).part
         return f"no difference found, but the {part}s scatter too much to call all equal within {margin}"
-    if verdict.status == "undecided" and verdict.text.startswith("undecided between"):
+    if verdict.status == "undecided" and _all_have_figures(document, verdict):
         return f"undecided between {join_schedulers(verdict.candidates)}"
     if verdict.status != "best":
         return verdict.text
@@ -71,6 +72,14 @@ def finding(document: CompareDocument, verdict: MetricVerdictPart) -> str:
     if verdict.control:
         return f"a control, yet {won} has {metric_title(verdict.metric)} {effect} {next_best}"
     return f"{won} is best, with {metric_title(verdict.metric)} {effect} {next_best}"
+
+
+def _all_have_figures(document: CompareDocument, verdict: MetricVerdictPart) -> bool:
+    """Whether the first place is open between schedulers, and not for want of figures."""
+    results = results_of(document, verdict.workload, verdict.metric)
+    pairs = pairs_against(document, verdict.workload, verdict.metric, verdict.candidates[0])
+    labels = labels_of(document)
+    return all(label in results for label in labels) and len(pairs) == len(labels) - 1
 
 
 def effect_of(ratio: float, low: float | None, high: float | None) -> str:

@@ -1,0 +1,1 @@
+"""Findings of the analysis in sentences: one module for each kind of finding."""

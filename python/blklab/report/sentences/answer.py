@@ -1,0 +1,98 @@
+"""The answer to a whole experiment or class of drives in a sentence, and the reason for its choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+
+from blklab.analysis.overall import (
+    Basis,
+    BetterThanInForce,
+    ChoiceReason,
+    DependsOnWork,
+    FirstEverywhere,
+    ForGoal,
+    GoodEnough,
+    NoFiguresFor,
+    OneWorkload,
+    OpenWorkloads,
+    Withheld,
+)
+from blklab.analysis.ranking import MetricVerdict
+from blklab.analysis.tie_breaking import UsuallyInForce, WasInForce
+from blklab.quantities.formatting import join_names, join_schedulers, metric_title, scheduler_text
+from blklab.report.sentences.first_place import first_place_text
+from blklab.report.sentences.pairs import pair_effect
+
+
+@singledispatch
+def basis_text(basis: Basis) -> str:
+    """The grounds of the answer, without a full stop."""
+    raise TypeError(f"there is no sentence for {type(basis).__name__}")
+
+
+@basis_text.register
+def _(basis: NoFiguresFor) -> str:
+    return f"undecided: no figures for {join_names(basis.workloads)}"
+
+
+@basis_text.register
+def _(basis: OneWorkload) -> str:
+    only = basis.verdict
+    return f"{only.workload}, by {metric_title(only.metric)}: {first_place_text(only.place)}"
+
+
+@basis_text.register
+def _(basis: OpenWorkloads) -> str:
+    settled = f"; settled: {_winners(basis.settled)}" if basis.settled else ""
+    return f"undecided for {join_names(basis.workloads)}{settled}"
+
+
+@basis_text.register
+def _(basis: DependsOnWork) -> str:
+    return f"it depends on the work: {_winners(basis.verdicts)}"
+
+
+@basis_text.register
+def _(basis: FirstEverywhere) -> str:
+    if len(basis.schedulers) == 1:
+        return f"{scheduler_text(basis.schedulers[0])} is best or shares the first place in every workload"
+    return f"{join_schedulers(basis.schedulers)} share the first place in every workload"
+
+
+@basis_text.register
+def _(basis: ForGoal) -> str:
+    if basis.verdict is None:
+        return f"undecided: no block has figures for the goal {basis.goal}"
+    return f"for the goal {basis.goal}: {first_place_text(basis.verdict.place)}"
+
+
+@basis_text.register
+def _(basis: Withheld) -> str:
+    single = len(basis.names) == 1
+    if basis.are_copies:
+        subject = "unchanged copy" if single else "unchanged copies"
+        verb = "differs from its original" if single else "differ from their originals"
+    else:
+        subject, verb = "control", "differs" if single else "differ"
+    otherwise = basis_text(basis.otherwise)
+    return f"withheld because the {subject} {join_names(basis.names)} {verb}; otherwise: {otherwise}"
+
+
+def choice_reason_text(reason: ChoiceReason | None) -> str:
+    """The reason for which one of several is to be taken; empty if none is needed."""
+    if reason is None:
+        return ""
+    if isinstance(reason, WasInForce):
+        return "the default, which was in force before"
+    if isinstance(reason, UsuallyInForce):
+        return f"in force before on {reason.drives} of {reason.of} drives"
+    if isinstance(reason, GoodEnough):
+        return "it is good enough"
+    if isinstance(reason, BetterThanInForce):
+        return f"it is better than {reason.in_force}, which was in force before"
+    return f"the cheapest in CPU: {pair_effect(reason.pair)}"
+
+
+def _winners(verdicts: Sequence[MetricVerdict]) -> str:
+    return "; ".join(f"{v.workload}: {join_schedulers(v.best)}" for v in verdicts)
