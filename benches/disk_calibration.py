@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from hidden_disks import ALL, KINDS, Truth, drawn_disks, kind_to_find
+from hidden_disks import ALL, KINDS, SEEDS, Truth, drawn_disks, kind_to_find
 from scheduler_order import Order, order_of
 
 from blklab.analysis.statistics.percentile import percentile
@@ -40,7 +40,8 @@ from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
 
 _ALSO = "also"
-WORDS = ("placement", "full_duplex", "mixed_latency", "read_ahead")
+WORDS = ("placement", "full_duplex", "mixed_latency", "read_ahead", "hold")
+FRONT_END = ("slots", "arbitration_burst", "hold")
 UNIT_OF_ONES_OWN = {
     *("seek_far_from", "cylinders", "seek_near", "seek_near_root", "seek_far", "seek_far_slope"),
     *("spare_permille", "erase"),
@@ -93,6 +94,9 @@ def within(found: DiskCalibration, truth: Truth) -> dict[str, bool]:
             continue  # one server is any server
         if figure.how == UNDECIDED:
             continue
+        if figure.key == "slots" and (figure.value == 0) != (true == 0):
+            states["slots"] = False
+            continue
         if figure.key in WORDS:
             states[figure.key] = figure.value == true
         elif figure.low is not None or figure.high is not None:
@@ -110,6 +114,8 @@ class Sums:
     errors: list[float] = field(default_factory=list)
     tails: list[float] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
+    mixed: list[tuple[float, float, float]] = field(default_factory=list)
+    """Errors on reads beside writes that were not fitted: mean, 99th percentile, rate of writes."""
     order: Order = field(default_factory=Order)
     disks: int = 0
     wrong_kinds: int = 0
@@ -120,6 +126,7 @@ class Sums:
         self.errors += [load.rate_error for load in found.loads if not load.fitted]
         self.tails += [load.tail_error for load in found.loads if not load.fitted]
         self.ratios.append(ratio_of(found))
+        self.mixed += [load.errors for load in found.mixed_loads if not load.fitted]
         self.order.decided += order.decided
         self.order.right += order.right
         self.disks += 1
@@ -141,6 +148,10 @@ class Sums:
             "pairs_decided": self.order.decided,
             "pairs_right": self.order.right,
             "wrong_kinds": self.wrong_kinds,
+            **{
+                f"mixed_{name}_errors": [round(median(part), 4), round(percentile(sorted(part), 0.95), 4)]
+                for name, part in zip(("mean", "p99", "write"), zip(*self.mixed, strict=True), strict=False)
+            },
         }
 
 
@@ -167,16 +178,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kind", choices=[*KINDS, ALL], default="virtual")
     parser.add_argument("--disks", type=int, default=12)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first disk, from 0")
+    parser.add_argument("--seed", type=int)
     parser.add_argument("--budget", type=float, default=600.0, metavar="SECONDS")
     parser.add_argument("--order", action="store_true", help="compare the order of schedulers too")
     parser.add_argument("--also", nargs="*", default=[], metavar="DEVICE")
     parser.add_argument("--profiles", type=Path, metavar="FOLDER", help="keep the profiles there")
     arguments = parser.parse_args()
+    if arguments.seed is None:
+        arguments.seed = SEEDS.get(arguments.kind, 1)
     sums: dict[str, Sums] = {}
-    drawn = drawn_disks(arguments.kind, arguments.disks, arguments.seed)
+    drawn = drawn_disks(arguments.kind, arguments.first + arguments.disks, arguments.seed)
     others: list[tuple[str, str, Truth]] = [(_ALSO, device, {}) for device in arguments.also]
     for number, (kind, device, truth) in enumerate([*drawn, *others]):
+        if number < arguments.first:
+            continue
         begun = time.monotonic()
         found = calibration_of(f"sim:{device}", arguments.seed, arguments.budget)
         took_s = time.monotonic() - begun
@@ -193,6 +209,7 @@ def main() -> int:
         if kind != _ALSO:
             for sort in {kind, arguments.kind}:
                 sums.setdefault(sort, Sums()).add(found, inside, order, kind)
+        found_figures = {figure.key: (figure.value, figure.low, figure.high) for figure in found.figures}
         line = {
             "device": device,
             "drawn": kind,
@@ -201,6 +218,8 @@ def main() -> int:
             "figures": len(inside),
             "rate_errors": [round(part, 4) for part in found.errors()],
             "p99_errors": [round(part, 4) for part in found.tail_errors()],
+            "front_end": {key: [truth.get(key), *found_figures.get(key, ())] for key in FRONT_END},
+            "mixed_errors": found.mixed_errors and found.mixed_errors.model_dump(),
             "nearest": found.nearest.profile,
             "nearest_ratio": round(ratio_of(found), 1),
             "model_error": round(found.model_error, 4),

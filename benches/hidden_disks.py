@@ -143,6 +143,18 @@ def flash_disk(draw: random.Random) -> Truth:
     }
 
 
+def fronted_disk(draw: random.Random) -> Truth:
+    """A flash drive with a front end: slots that writes can take all of, and programs that reads wait for."""
+    truth = flash_disk(draw)
+    slots = draw.choice((0, *(round(_between(draw, 16, 256)) for _ in range(3))))
+    return truth | {
+        "queue_depth": draw.choice((256, 1023)),
+        "slots": slots,
+        "arbitration_burst": draw.choice((1, 1, 2, 4, 8)) if slots else 1,
+        "hold": draw.choice(("nothing", "program")),
+    }
+
+
 def collecting_disk(draw: random.Random) -> Truth:
     """A small flash drive, whose cells are all programmed in less than half a minute.
 
@@ -237,9 +249,12 @@ KINDS: dict[str, Callable[[random.Random], Truth]] = {
     "hdd": arm_disk,
     "collecting": collecting_disk,
     "worn": worn_disk,
+    "fronted": fronted_disk,
 }
 """Sorts of disks; batched, limited and buffered ones are of kind virtual, worn ones are fitted as such."""
-_MODELS = {"flash": "flash", "collecting": "flash", "worn": "flash", "hdd": "hdd"}
+_MODELS = {"flash": "flash", "collecting": "flash", "worn": "flash", "fronted": "flash", "hdd": "hdd"}
+SEEDS = {"fronted": 1161}
+"""Of kinds that have one of their own, named before any of its disks was looked at; else 1."""
 
 _IN_TURN = ("flash", "hdd", "virtual", "limited", "buffered")
 ALL = "all"
@@ -279,7 +294,7 @@ def _derived(kind: str, truth: Truth) -> Truth:
         return seeks_of(truth)
     if kind == "collecting":
         return {USABLE_SPARE: round(usable_spare_permille(truth))}
-    if kind == "flash":
+    if kind in {"flash", "fronted"}:
         bytes_at_once = int(truth["dies"]) * int(truth["planes"]) * int(truth["page"])
         drain_rate = 1e9 * bytes_at_once / int(truth["program"])
         # While writes fill the fast cells, no slow ones are programmed; the buffer comes on top.

@@ -13,6 +13,7 @@ from blklab.cli.reference.schemas import DOCUMENTS, schema_of
 from blklab.errors import ExitCode
 from blklab.labs.calibration.disk.document import SCHEMA
 from blklab.labs.calibration.disk.saved import measurements_path
+from blklab.labs.calibration.disk.submission import read_submission
 from blklab.spec.profiles import load_profile
 
 
@@ -70,7 +71,8 @@ def test_a_model_is_calibrated(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     profile, document = tmp_path / "a.toml", tmp_path / "a.json"
     disk = "sim:virtual,queue_depth=1,parallel=1,read_spread=100,write_spread=100"
     arguments = ["calibrate", "disk", disk, "--budget", "1ms", "-o", str(profile), "--json", str(document)]
-    assert run(arguments) == ExitCode.OK
+    sent = tmp_path / "sent.json"
+    assert run([*arguments, "--send-in", str(sent)]) == ExitCode.OK
     captured = capsys.readouterr()
     assert f"use it: blklab compare sim:{profile}" in captured.out.replace("\n", "")
     found = json.loads(document.read_text())
@@ -78,6 +80,9 @@ def test_a_model_is_calibrated(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     jsonschema.validate(found, schema_of(*DOCUMENTS["calibrate-1.json"]))
     assert load_profile(str(profile)).kind == "virtual"
     assert not measurements_path(profile).exists()
+    submission = read_submission(sent)
+    assert len(submission.measurements) == found["runs"]
+    assert submission.way == "model"
 
 
 @pytest.mark.parametrize("there", ["nothing", "a dangling link", "a file"])

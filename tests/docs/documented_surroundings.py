@@ -9,8 +9,10 @@ from pathlib import Path
 from test_links import ROOT
 
 from blklab.cli import run as run_command_line
+from blklab.labs.calibration.disk.submission import submission_text
 from blklab.records.store import Store
 from blklab.testing.experiments import make_experiment
+from drive_submissions import submission
 from recorded_simulation import record_simulation
 
 RUN_IDS = ("20261125-2122-mkxd", "20261125-2124-8guw", "20261123-0231-k3f9")
@@ -94,6 +96,8 @@ def furnish(folder: Path) -> None:
                 shutil.copy(readers / "hdparm.log", path)
     record_simulation(folder / "build.blkrecord", "hdd-7200", _ISSUE, "none")
     shutil.copy(folder / "build.blkrecord", folder / "database.blkrecord")
+    for name in ("drive.json", "my-disk.json"):
+        (folder / name).write_text(submission_text(submission()))
     (folder / "blklab-samsung").mkdir()
     for name in ("studies", "benches", "docs"):
         (folder / name).symlink_to(ROOT / name)

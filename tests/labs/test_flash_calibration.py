@@ -172,11 +172,24 @@ def test_it_predicts_loads_that_were_not_fitted(found: DiskCalibration) -> None:
     assert 10 * median < found.nearest.rate_error_median
 
 
+def test_a_drive_without_a_front_end_gets_none(found: DiskCalibration) -> None:
+    figures = {figure.key: figure for figure in found.figures}
+    assert (figures["slots"].value, figures["hold"].value) == (0, "nothing")
+    assert "arbitration_burst" not in figures
+    errors = found.mixed_errors
+    assert errors is not None
+    assert errors.loads == sum(not load.fitted for load in found.mixed_loads) > 5
+    assert errors.read_mean[0] < 0.05
+    assert errors.write_rate[0] < 0.02
+
+
 def test_the_profile_is_a_flash_drive(found: DiskCalibration, tmp_path: Path) -> None:
     path = tmp_path / "drive.toml"
     path.write_text(profile_text(found, name="drive"))
     assert load_profile(str(path)).kind == "flash"
     assert "collection of garbage" in path.read_text()
+    assert "# Errors on 7 loads of reads beside writes that were not fitted" in path.read_text()
+    assert path.read_text().count("[[calibration.mixed_loads]]") == len(found.mixed_loads)
     (line,) = [line for line in path.read_text().splitlines() if line.startswith('read_low = "')]
     assert 'ns"  #' in line
     assert "us to" in line

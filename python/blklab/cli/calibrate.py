@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from blklab.cli.calibrate_check import command as check_command
 from blklab.cli.calibrate_disk import command as disk_command
 from blklab.cli.calibrate_processor import command as processor_command
 from blklab.cli.commands import CommandGroup, note_new_spelling
@@ -39,6 +40,7 @@ class _Calibrate(CommandGroup):
     examples=(
         ("a disk, into a profile (as root)", "blklab calibrate disk /srv -o my-disk.toml"),
         ("the profile in use", "blklab compare sim:my-disk.toml -w many-readers"),
+        ("a file of a drive that somebody sent", "blklab calibrate check drive.json"),
         ("what computing costs on this machine (as root)", "blklab calibrate processor"),
     ),
 )
@@ -47,4 +49,5 @@ def command() -> None:
 
 
 command.add_command(disk_command)
+command.add_command(check_command)
 command.add_command(processor_command)

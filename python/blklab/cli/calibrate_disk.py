@@ -26,12 +26,20 @@ from blklab.labs.calibration.disk.document import DiskCalibration
 from blklab.labs.calibration.disk.ground import SessionGround, opened_ground
 from blklab.labs.calibration.disk.lengths import PROBE_RUNTIME_US
 from blklab.labs.calibration.disk.loads import REFERENCE, Load
-from blklab.labs.calibration.disk.profile_file import profile_text, shown_interval, shown_value
+from blklab.labs.calibration.disk.profile_file import (
+    mixed_lines,
+    profile_text,
+    shown_interval,
+    shown_value,
+)
 from blklab.labs.calibration.disk.saved import SavedDesign, SavedMeasurements, saved_measurements
+from blklab.labs.calibration.disk.submission import Way, submission_of, submission_text
+from blklab.linux.disks.disk import firmware_of, read_disk
+from blklab.linux.machine.description import describe_machine
 from blklab.quantities.units import format_duration, parse_budget_ns, parse_size_bytes
 from blklab.report.terminal import Terminal
 from blklab.spec.machines import DEFAULT_MACHINE, THIS, Machine, calibrated_machine, load_machine
-from blklab.spec.targets import parse_target
+from blklab.spec.targets import LoopTarget, ModelTarget, Target, parse_target
 
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -51,6 +59,7 @@ class DiskRequest:
     dry_run: bool
     quiet: bool
     json_file: str | None
+    send_in: str | None
 
 
 class _Display(ProgressLine):
@@ -101,6 +110,11 @@ class _Display(ProgressLine):
 )
 @seed_option
 @json_option
+@click.option(
+    "--send-in",
+    metavar="FILE",
+    help="Write drive, measurements and profile to FILE, without host names and serial numbers.",
+)
 @dry_run_option("Print the commands of a load, and change nothing.")
 @quiet_option
 def command(
@@ -114,6 +128,7 @@ def command(
     until_steady: bool,
     seed: int,
     json_file: str | None,
+    send_in: str | None,
     dry_run: bool,
     quiet: bool,
 ) -> None:
@@ -139,6 +154,7 @@ def command(
             dry_run=dry_run,
             quiet=quiet,
             json_file=json_file,
+            send_in=send_in,
         )
     )
 
@@ -167,7 +183,7 @@ def calibrate_disk(request: DiskRequest) -> None:
         raise UsageError(
             f"{profile}: there is no directory {profile.parent}", hint="make it, or name another one"
         )
-    require_writable(request.profile, request.json_file)
+    require_writable(request.profile, request.json_file, request.send_in)
     with _Display(quiet=request.quiet) as display:
         with opened_ground(
             target, seed=request.seed, machine=machine, file_bytes=request.file_bytes
@@ -180,11 +196,15 @@ def calibrate_disk(request: DiskRequest) -> None:
             found = _calibrated(ground, saved, request, machine, display)
         text = profile_text(found, name=_UNSAFE_IN_NAMES.sub("-", profile.stem) or "disk")
         write_text(request.profile, text)
+        if request.send_in is not None:
+            write_text(request.send_in, _sent(found, ground, target, saved))
         saved.remove()
     if request.json_file is not None:
         write_text(request.json_file, found.model_dump_json(by_alias=True, indent=2))
-    if request.json_file != "-":
+    if "-" not in {request.json_file, request.send_in}:
         print_calibration(found, request.profile, console)
+        if request.send_in is not None:
+            console.print(f"send in: {request.send_in}", soft_wrap=True)
 
 
 def _calibrated(
@@ -210,6 +230,27 @@ def _calibrated(
                 f"{len(saved.measurements)} measurements are kept; the same command continues from them"
             )
         raise
+
+
+def _sent(found: DiskCalibration, ground: SessionGround, target: Target, saved: SavedMeasurements) -> str:
+    """The file to send in. What identifies this machine or this drive is kept out of its texts."""
+    if isinstance(target, ModelTarget):
+        way: Way = "model"
+    elif isinstance(target, LoopTarget):
+        way = "loop device"
+    else:
+        way = "block device" if ground.target.details.get("kind") == "block" else "directory"
+    folder = Path("/sys/class/block") / ground.facts.name
+    disk = None if way == "model" else read_disk(folder)
+    submission = submission_of(
+        found,
+        ground.facts,
+        saved.measurements,
+        way=way,
+        firmware="" if disk is None else firmware_of(folder),
+        private=[describe_machine().host, *([] if disk is None else [disk.serial, disk.wwid])],
+    )
+    return submission_text(submission)
 
 
 def _machine(name: str | None) -> Machine:
@@ -251,6 +292,7 @@ def print_calibration(found: DiskCalibration, profile: str, console: Terminal) -
         f"  {100 * typical:.1f} and {100 * large:.1f} % of rates",
         f"  {100 * tail:.1f} and {100 * large_tail:.1f} % of 99th percentiles of latency",
         f"  with {nearest.profile}, the nearest that ships: {100 * nearest.rate_error_median:.0f} % (median)",
+        *mixed_lines(found),
         *(f"Note: {remark}." for remark in found.all_remarks),
         f"Not covered: {found.not_covered}.",
         f"{found.runs} runs in {format_duration(round(found.measured_s * 1e9))}.",

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from blklab.cli.matrix import MatrixDocument
 from blklab.labs.advice.document import AdviseDocument
 from blklab.labs.calibration.disk.document import DiskCalibration
+from blklab.labs.calibration.disk.submission import Submission
 from blklab.labs.iocost.document import IoCostDocument
 from blklab.labs.judgement.document import JudgementDocument
 from blklab.labs.reanalysis.report.document import AnalyseDocument
@@ -40,6 +41,7 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "torture-1.json": (TortureDocument, "what `blklab kernel torture --json` prints"),
     "calibrate-1.json": (DiskCalibration, "what `blklab calibrate disk TARGET --json` prints"),
     "doctor-matrix-1.json": (MatrixDocument, "what `blklab doctor --matrix --json` prints"),
+    "drive-1.json": (Submission, "what `blklab calibrate disk TARGET --send-in FILE` writes"),
     "change-1.json": (ChangeDocument, "what `blklab runs compare --json` prints"),
     "fleet-1.json": (FleetDocument, "what `blklab fleet --json` prints"),
     "iocost-1.json": (IoCostDocument, "what `blklab iocost --json` prints"),

@@ -89,6 +89,11 @@ def has_scheduler(folder: Path) -> bool:
     return "[" in text_or_empty(folder / "queue" / "scheduler")
 
 
+def firmware_of(folder: Path) -> str:
+    """The firmware's version of a sysfs directory's block device; empty if it reports none."""
+    return text_or_empty(folder / "device" / "firmware_rev") or text_or_empty(folder / "device" / "rev")
+
+
 def _model(folder: Path) -> str:
     named = text_or_empty(folder / "device" / "model") or text_or_empty(folder / "device" / "name")
     driver = folder / "device" / "driver"

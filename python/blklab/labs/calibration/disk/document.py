@@ -78,6 +78,39 @@ class CalibratedLoad(_Part):
         return abs(math.log(self.predicted_p99_us / self.p99_us))
 
 
+class MixedLoad(_Part):
+    """Reads beside writes of a flash drive, as measured and as the profile predicts them."""
+
+    load: str
+    fitted: bool
+    """Whether the front end was fitted to it."""
+    runs: int
+    read_mean_us: float
+    predicted_read_mean_us: float
+    read_p99_us: float
+    predicted_read_p99_us: float
+    write_iops: float
+    predicted_write_iops: float
+
+    @property
+    def errors(self) -> tuple[float, float, float]:
+        """Of the reads' mean and 99th percentile, and of the writes' rate: relative, without sign."""
+        return (
+            abs(math.log(self.predicted_read_mean_us / self.read_mean_us)),
+            abs(math.log(self.predicted_read_p99_us / self.read_p99_us)),
+            abs(math.log(self.predicted_write_iops / self.write_iops)),
+        )
+
+
+class MixedErrors(_Part):
+    """Errors on reads beside writes that no front end was fitted to: median and largest, of logarithms."""
+
+    loads: int
+    read_mean: tuple[float, float]
+    read_p99: tuple[float, float]
+    write_rate: tuple[float, float]
+
+
 class Nearest(_Part):
     """The shipped profile that predicts the loads best that were not fitted."""
 
@@ -112,6 +145,10 @@ class DiskCalibration(_Part):
     model_error: float
     """Scatter of the fitted numbers beyond that of the measurements: what the model cannot express."""
     loads: list[CalibratedLoad]
+    mixed_loads: list[MixedLoad] = []
+    """Reads beside writes, measured on flash drives."""
+    mixed_errors: MixedErrors | None = None
+    """On those that were not fitted; None if none were measured."""
     steady: SteadyState | None = None
     """The rounds of conditioning before all measurements; None if none was asked for."""
     drift: Drift
@@ -133,6 +170,15 @@ class DiskCalibration(_Part):
         """The same of the 99th percentiles of latency, on loads that were not fitted."""
         errors = sorted(load.tail_error for load in self.loads if not load.fitted)
         return median(errors), percentile(errors, 0.95)
+
+
+def mixed_errors_of(loads: Sequence[MixedLoad]) -> MixedErrors | None:
+    """The errors on those loads that were not fitted; None if there are none."""
+    tested = [load.errors for load in loads if not load.fitted]
+    if not tested:
+        return None
+    mean, p99, rate = ((median(errors), max(errors)) for errors in zip(*tested, strict=True))
+    return MixedErrors(loads=len(tested), read_mean=mean, read_p99=p99, write_rate=rate)
 
 
 class Circumstances(TypedDict):
@@ -298,6 +344,32 @@ def calibrated_loads(
 def mean_log(values: Iterable[float]) -> float:
     """The geometric mean."""
     return math.exp(float(np.mean(np.log(list(values)))))
+
+
+def mixed_load(
+    load: Load, runs: Sequence[DiskMeasurement], simulated: Sequence[DiskMeasurement], *, fitted: bool
+) -> MixedLoad:
+    """Reads beside writes with their measurements, and with simulations for the same time."""
+    read_mean_us, predicted_mean_us = (
+        mean_log(one.mean_ns or one.p50_ns for one in each) / 1000 for each in (runs, simulated)
+    )
+    read_p99_us, predicted_p99_us = (
+        mean_log(one.p99_ns for one in each) / 1000 for each in (runs, simulated)
+    )
+    write_iops, predicted_write_iops = (
+        mean_log(one.write_iops or one.iops for one in each) for each in (runs, simulated)
+    )
+    return MixedLoad(
+        load=load.name,
+        fitted=fitted,
+        runs=len(runs),
+        read_mean_us=read_mean_us,
+        predicted_read_mean_us=predicted_mean_us,
+        read_p99_us=read_p99_us,
+        predicted_read_p99_us=predicted_p99_us,
+        write_iops=write_iops,
+        predicted_write_iops=predicted_write_iops,
+    )
 
 
 def calibrated_load(

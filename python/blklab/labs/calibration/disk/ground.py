@@ -6,7 +6,7 @@ The same calibration runs on a model, whose figures are known, and on a disk of 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,10 +19,11 @@ from blklab.backends import Announce, Session, SessionOptions, backend_for
 from blklab.backends.modelled_device import device_facts
 from blklab.errors import RequirementError, RunFailedError, UsageError
 from blklab.labs.calibration.disk.loads import LEAST_SPACE_BYTES, Load
+from blklab.labs.calibration.disk.reads_beside_writes import ReadsBesideWrites
 from blklab.linux.disks.loop import is_in_memory
 from blklab.linux.queue.hardware import HardwareQueues, hardware_queues
 from blklab.quantities.units import format_bytes
-from blklab.records.samples import JobSample, LatencyHistogram, RunSample, TargetDescription
+from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample, TargetDescription
 from blklab.records.store import new_run_id
 from blklab.spec.machines import Machine
 from blklab.spec.plan import Cell, CellKey, derive_seed
@@ -66,6 +67,8 @@ class DiskMeasurement(BaseModel):
     max_ns: float | None = None
     p05_ns: float | None = None
     """None in measurements that were saved before these were kept."""
+    write_iops: float | None = None
+    """Of writes at the same time, for loads of which the other numbers are about reads alone."""
 
 
 Measure = Callable[[Load, int], DiskMeasurement]
@@ -174,9 +177,13 @@ def measurement_of(load: Load, jobs: Sequence[JobSample], *, number: int = 0) ->
         RunFailedError: if it completed no I/O.
     """
     entries = [entry for job in jobs for entry in job.directions]
+    iops, write_iops = metric_named("iops").compute(jobs), None
+    if isinstance(load, ReadsBesideWrites):
+        write_iops = _iops(entry for entry in entries if entry.direction == "write")
+        entries = [entry for entry in entries if entry.direction == "read"]
+        iops = _iops(entries) if write_iops else None
     data = LatencyHistogram.merged(entry.latency for entry in entries if entry.direction != "sync")
     syncs = LatencyHistogram.merged(entry.latency for entry in entries if entry.direction == "sync")
-    iops = metric_named("iops").compute(jobs)
     if not iops or not data.count:
         raise RunFailedError(
             f"{load.name} completed no I/O", hint="the disk is too slow for loads this short; raise --budget"
@@ -196,7 +203,12 @@ def measurement_of(load: Load, jobs: Sequence[JobSample], *, number: int = 0) ->
         min_ns=data.min_ns,
         max_ns=data.max_ns,
         p05_ns=quantile_ns(data, 0.05),
+        write_iops=write_iops,
     )
+
+
+def _iops(entries: Iterable[DirectionSample]) -> float:
+    return sum(1e9 * entry.ios / entry.runtime_ns for entry in entries if entry.runtime_ns)
 
 
 def quantile_ns(latencies: LatencyHistogram, fraction: float) -> float:

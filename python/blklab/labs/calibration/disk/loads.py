@@ -61,23 +61,40 @@ def job_of(load: Load, options: Mapping[str, str | int], *, ramp_us: int, runtim
         ramp_us: Time for which it runs before it is measured.
         runtime_us: Time for which it is measured.
     """
-    lines = [
-        "; decide-by: iops",
-        "[load]",
-        *(f"{key}={value}" for key, value in options.items()),
-        f"bs={load.block_kib}k",
-        "direct=1",
-        "ioengine=libaio",
-        f"iodepth={load.depth}",
-        f"filename={_FILE}",
-        "norandommap=1",
-        *(["fdatasync=1"] if load.syncs else []),
-        "time_based",
-        f"ramp_time={ramp_us}us",
-        f"runtime={runtime_us}us",
-        "",
-    ]
-    return parse_workload("\n".join(lines), name=load.name, source=load.name)
+    own = {
+        **options,
+        "bs": f"{load.block_kib}k",
+        "iodepth": load.depth,
+        **({"fdatasync": 1} if load.syncs else {}),
+    }
+    return parsed_load(load.name, {"load": own}, ramp_us=ramp_us, runtime_us=runtime_us)
+
+
+def parsed_load(
+    name: str, sections: Mapping[str, Mapping[str, str | int]], *, ramp_us: int, runtime_us: int
+) -> Workload:
+    """Sections that run at once, as a job file.
+
+    Args:
+        name: Of the load.
+        sections: Their options, in fio's words, but for those that all loads have.
+        ramp_us: Time for which they run before they are measured.
+        runtime_us: Time for which they are measured.
+    """
+    lines = ["; decide-by: iops"]
+    for section, options in sections.items():
+        lines += [
+            f"[{section}]",
+            *(f"{key}={value}" for key, value in options.items()),
+            "direct=1",
+            "ioengine=libaio",
+            f"filename={_FILE}",
+            "norandommap=1",
+            "time_based",
+            f"ramp_time={ramp_us}us",
+            f"runtime={runtime_us}us",
+        ]
+    return parse_workload("\n".join([*lines, ""]), name=name, source=name)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ def profile_text(calibration: DiskCalibration, *, name: str) -> str:
         "# Errors on loads that were not fitted, median and 95th percentile:",
         f"# {_percent(typical)} and {_percent(large)} of rates,",
         f"# {_percent(tail)} and {_percent(large_tail)} of 99th percentiles of latency.",
+        *(f"# {line}" for line in mixed_lines(calibration)),
         f"# Not covered: {calibration.not_covered}.",
         *(f"# Note: {remark}." for remark in calibration.all_remarks),
         f"name = {_quoted(name)}",
@@ -81,7 +82,37 @@ def profile_text(calibration: DiskCalibration, *, name: str) -> str:
             f"p99_us = {load.p99_us:.1f}",
             f"predicted_p99_us = {load.predicted_p99_us:.1f}",
         ]
+    for mixed in calibration.mixed_loads:
+        lines += [
+            "",
+            "[[calibration.mixed_loads]]",
+            f"load = {_quoted(mixed.load)}",
+            f"fitted = {str(mixed.fitted).lower()}",
+            f"runs = {mixed.runs}",
+            f"read_mean_us = {mixed.read_mean_us:.1f}",
+            f"predicted_read_mean_us = {mixed.predicted_read_mean_us:.1f}",
+            f"read_p99_us = {mixed.read_p99_us:.1f}",
+            f"predicted_read_p99_us = {mixed.predicted_read_p99_us:.1f}",
+            f"write_iops = {mixed.write_iops:.1f}",
+            f"predicted_write_iops = {mixed.predicted_write_iops:.1f}",
+        ]
     return "\n".join([*lines, ""])
+
+
+def mixed_lines(calibration: DiskCalibration) -> list[str]:
+    """The errors on reads beside writes in words; none if there were no such loads."""
+    errors = calibration.mixed_errors
+    if errors is None:
+        return []
+    parts = (
+        ("mean latency of reads", errors.read_mean),
+        ("its 99th percentile", errors.read_p99),
+        ("rate of writes", errors.write_rate),
+    )
+    return [
+        f"Errors on {errors.loads} loads of reads beside writes that were not fitted, median and largest:",
+        *(f"  {_percent(typical)} and {_percent(largest)}, {name}" for name, (typical, largest) in parts),
+    ]
 
 
 def shown_value(figure: Figure, value: int | str) -> str:

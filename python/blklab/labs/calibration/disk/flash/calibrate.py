@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -14,12 +14,22 @@ from blklab.labs.calibration.disk.document import (
     calibrated_load,
     circumstances,
     mean_log,
+    mixed_errors_of,
+    mixed_load,
 )
 from blklab.labs.calibration.disk.drift import drift_of
 from blklab.labs.calibration.disk.flash.collection import Collection, collected
 from blklab.labs.calibration.disk.flash.figure_list import NO_COLLECTION, NOT_COVERED, figures_of
 from blklab.labs.calibration.disk.flash.figures import KIND, FlashDrive, with_facts
-from blklab.labs.calibration.disk.flash.fit import fitted
+from blklab.labs.calibration.disk.flash.fit import fitted, roughly_fitted
+from blklab.labs.calibration.disk.flash.front_end import (
+    Contention,
+    FoundFrontEnd,
+    FrontEnd,
+    front_end_of,
+    refined,
+    with_intervals,
+)
 from blklab.labs.calibration.disk.flash.loads import (
     LEVELS,
     SLOT_KIB,
@@ -44,12 +54,19 @@ from blklab.labs.calibration.disk.limits import Limits
 from blklab.labs.calibration.disk.loads import BUFFERED_HOLDOUTS, HOLDOUTS, REFERENCE, DiskLoad, Load
 from blklab.labs.calibration.disk.model import Model
 from blklab.labs.calibration.disk.nearest import nearest_profile
+from blklab.labs.calibration.disk.reads_beside_writes import RUNTIME_US as MIXED_US
+from blklab.labs.calibration.disk.reads_beside_writes import (
+    ReadsBesideWrites,
+    contention_to_fit,
+    contention_to_test,
+)
 from blklab.labs.calibration.disk.runs import Runs
 from blklab.spec.machines import Machine
 from blklab.spec.plan import derive_seed
 
 _ROUNDS = 3
 _NEEDED_ROUNDS = 2
+_MIXED_ROUNDS = 2
 _LONG_WRITES = 50
 """At most, about."""
 _TEST_US = 200_000
@@ -90,6 +107,7 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
     model = Model(space, machine)
     tests = [*HOLDOUTS, *BUFFERED_HOLDOUTS]
     runs.planned = len(runs.made) + _ROUNDS * (len(singles) + len(others) + len(tests) + 2) + _LONG_WRITES
+    runs.planned += _MIXED_ROUNDS * len(_mixed_loads(runs))
     rows = [*singles, *others]
     for number in range(_ROUNDS):
         if number >= _NEEDED_ROUNDS and runs.at_end:
@@ -102,15 +120,27 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
     refill = refilled(runs, start, fills.stages) if fills.stages and start.slc_bytes else None
     if fills.stages and refill:
         start = with_refill(start, fills.stages, refill)
+    contention = _contention(runs, model, seed)
     runs.announce("fitting the profile of a flash drive")
     long = [*fills.rows, *([refill.row] if refill else [])]
     found = [observed(row, runs.of(row.load)) for row in [*rows, *long]]
     names = _names(start, fills, flushes=facts.queues.volatile_cache)
+
+    def near(drive: FlashDrive) -> FlashDrive:
+        return roughly_fitted(found, names, drive, model, fills.known)
+
+    front_end = _front_end(contention, start, near)
+    start = front_end.of(start)
     fit = fitted(found, names, start, model, fills.known, divisions(start, fills))
     if fit.model_error > _BAD_MODEL:
         runs.announce(f"a flash drive would do otherwise, by {100 * fit.model_error:.0f} %")
         runs.planned = planned + len(runs.made) - begun
         return None
+    if front_end.exists:
+        # With all figures fitted.
+        front_end = refined(contention, fit.drive, front_end)
+        fit = replace(fit, drive=front_end.of(fit.drive))
+    of_front_end = with_intervals(contention, fit.drive, front_end)
     if fills.stages is None:
         tests = [*HOLDOUTS]
     runs.announce("testing the profile on loads that were not fitted")
@@ -121,7 +151,7 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
             runs.one(tested, model.runtimes_us.get(tested.name, _TEST_US))
     # Last, since data lie anywhere then.
     collection = collected(runs, fit, found, model, slows_down=fills.stages is not None)
-    return _document(runs, collection, found, tests, model, limits, seed=seed, machine=machine)
+    return _document(runs, collection, of_front_end, found, tests, model, limits, seed=seed, machine=machine)
 
 
 def _round(runs: Runs, rows: Sequence[Row], seed: int, number: int) -> None:
@@ -134,6 +164,33 @@ def _round(runs: Runs, rows: Sequence[Row], seed: int, number: int) -> None:
         row = by_name[load.name]
         measure = runs.one if row.load.reads_only else runs.rested
         measure(load, row.runtime_us)
+
+
+def _contention(runs: Runs, model: Model, seed: int) -> Contention:
+    """Measures reads beside writes, those that only test among them."""
+    runs.announce("measuring reads beside writes")
+    loads = _mixed_loads(runs)
+    for number in range(_MIXED_ROUNDS):
+        for load in _shuffled([*loads], seed, "mixed", number):
+            runs.rested(load, MIXED_US)
+    return Contention({load: runs.of(load) for load, is_fitted in loads.items() if is_fitted}, model)
+
+
+def _front_end(
+    contention: Contention, start: FlashDrive, near: Callable[[FlashDrive], FlashDrive]
+) -> FrontEnd:
+    """The front end, as far as figures that are fitted in a few steps tell it."""
+    front_end = front_end_of(contention, near(start))
+    if not front_end.exists:
+        return front_end
+    # Slots that were not known of have distorted the other figures, and these the slots.
+    return refined(contention, near(front_end.of(start)), front_end)
+
+
+def _mixed_loads(runs: Runs) -> dict[ReadsBesideWrites, bool]:
+    """Reads beside writes, and whether a front end is fitted to each."""
+    depth = runs.ground.facts.queues.depth
+    return dict.fromkeys(contention_to_fit(depth), True) | dict.fromkeys(contention_to_test(depth), False)
 
 
 def _shuffled(loads: Sequence[Load], seed: int, *path: str | int) -> list[Load]:
@@ -193,6 +250,7 @@ def _names(start: FlashDrive, fills: LongWrites, *, flushes: bool) -> list[str]:
 def _document(
     runs: Runs,
     collection: Collection,
+    front_end: FoundFrontEnd,
     found: Sequence[Observed],
     tests: Sequence[DiskLoad],
     model: Model,
@@ -217,14 +275,21 @@ def _document(
         )
         for load in tests
     ]
+    mixed = []
+    for load, is_fitted in _mixed_loads(runs).items():
+        model.runtimes_us[load.name] = MIXED_US
+        simulated = model.measured(drive, [load], _TEST_SEEDS)[0]
+        mixed.append(mixed_load(load, runs.of(load), simulated, fitted=is_fitted))
     return DiskCalibration(
         schema=SCHEMA,
         kind=KIND,
         **circumstances(runs, seed=seed, machine=machine, drift=drift),
-        figures=figures_of(fit, collection.figures, limits.no_write_buffer),
+        figures=figures_of(fit, [*collection.figures, *front_end.figures()], limits.no_write_buffer),
         derived=[*collection.derived],
         model_error=fit.model_error,
         loads=[*fitted_loads, *tested],
+        mixed_loads=mixed,
+        mixed_errors=mixed_errors_of(mixed),
         nearest=_nearest(runs, tests, model),
         remarks=[*runs.ground.facts.remarks, *drift.remarks()],
         not_covered=NOT_COVERED if collection.seen else NO_COLLECTION,

@@ -32,7 +32,7 @@ def figures_of(fit: FlashFit, others: Sequence[Figure], unseen: str) -> list[Fig
 
     Args:
         fit: What was found.
-        others: Figures of random overwriting.
+        others: Figures of random overwriting and of the front end, in place of the drive's own.
         unseen: The reason why long writes tell nothing of slow cells, if they do not.
     """
     intervals = _intervals(fit)
@@ -47,7 +47,8 @@ def figures_of(fit: FlashFit, others: Sequence[Figure], unseen: str) -> list[Fig
             continue
         low, high, how = intervals.get(key, (None, None, _HOW.get(key, unseen)))
         found.append(Figure(key=key, value=value, low=low, high=high, how=how))
-    return found
+    known = {figure.key for figure in found}
+    return [*found, *(figure for figure in others if figure.key not in known)]
 
 
 def _intervals(fit: FlashFit) -> dict[str, tuple[int | None, int | None, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from blklab.labs.calibration.disk.ground import DiskFacts
 Floats = NDArray[np.float64]
 
 KIND = "flash"
+Hold = Literal["nothing", "program", "all"]
 PAGE_BYTES = 16 * 1024
 _PAGES_OF_BLOCK = 768
 USUAL_SPARE_PERMILLE = 70
@@ -68,6 +69,12 @@ class FlashDrive:
     """Of a block of the usual size; a smaller one takes as large a part of the time of programming it."""
     superblocks: int = USUAL_SUPERBLOCKS
     """Blocks of all dies together: at least so many."""
+    slots: int = 0
+    """Commands in the controller at a time; 0: any number."""
+    arbitration_burst: int = 1
+    """Commands that the controller fetches from a submission queue in its turn."""
+    hold: Hold = "nothing"
+    """Work of a die that reads wait for."""
 
     @property
     def stripe_bytes(self) -> int:
@@ -90,10 +97,10 @@ class FlashDrive:
         planes, rest = divmod(self.unit_bytes, PAGE_BYTES)
         return planes if not rest and 1 <= planes <= _MOST_PLANES else 1
 
-    def parameters(self) -> dict[str, int]:
+    def parameters(self) -> dict[str, int | str]:
         """The profile's keys and values."""
         planes = self.planes
-        return {
+        found: dict[str, int | str] = {
             "capacity": self.capacity_bytes,
             "spare_permille": self.spare_permille,
             "queue_depth": self.queue_depth,
@@ -122,6 +129,12 @@ class FlashDrive:
             "flush": min(max(0, round(self.flush)), 10 * _MOST_CELL_NS),
             "flush_drains": int(self.flushes),
         }
+        # A drive without a front end has the simulator's defaults.
+        if self.hold != "nothing":
+            found["hold"] = self.hold
+        if self.slots:
+            found |= {"slots": self.slots, "arbitration_burst": self.arbitration_burst}
+        return found
 
     def device(self, *, reads: bool = True, writes: bool = True, syncs: bool = True) -> str:
         """The drive as in a target, with what affects a load: what does not is left out.

@@ -15,6 +15,7 @@ from blklab.labs.calibration.disk.model import Model
 
 _SHORT_US = 200_000
 """Longer loads, which take longer to simulate, wait until the search has begun."""
+_ROUGH_CALLS = 3
 _COMMAND_PARTS = (0.0, 0.1, 0.25, 0.5, 0.8)
 """Of the time between deep writes, for the link's time for a command, where the search begins."""
 _MOST_COMMAND_NS = 20_000.0
@@ -60,8 +61,7 @@ def fitted(
         others: With other sizes of buffer and fast cells, where the search might begin too.
     """
     layout = Layout(tuple(names))
-    short = [one for one in rows if one.row.load.syncs or one.row.runtime_us <= _SHORT_US]
-    start = _best_start(FlashProblem(short, layout, start, model, known), start)
+    start = _best_start(FlashProblem(_short(rows), layout, start, model, known), start)
     problem = FlashProblem(rows, layout, start, model, known)
     starts = [
         start,
@@ -81,6 +81,25 @@ def fitted(
         problem.model_error = error
         found = walked(problem, descended(problem, found.vector))
     return _finished(problem, found.vector, found.intervals)
+
+
+def roughly_fitted(
+    rows: Sequence[Observed],
+    names: Sequence[str],
+    start: FlashDrive,
+    model: Model,
+    known: Mapping[str, float],
+) -> FlashDrive:
+    """A drive near the best one, by short loads and in a few steps; arguments as of `fitted`."""
+    layout = Layout(tuple(names))
+    problem = FlashProblem(_short(rows), layout, start, model, known)
+    start = _best_start(problem, start)
+    problem.start = layout.vector(start)
+    return layout.drive(descended(problem, problem.start, calls=_ROUGH_CALLS), start)
+
+
+def _short(rows: Sequence[Observed]) -> list[Observed]:
+    return [one for one in rows if one.row.load.syncs or one.row.runtime_us <= _SHORT_US]
 
 
 def _programs(start: FlashDrive) -> list[FlashDrive]:
