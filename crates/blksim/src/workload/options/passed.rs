@@ -32,7 +32,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         "blklab keeps files for the next run and removes them itself",
     ),
     neutral("allow_mounted_write", &[], Kind::Flag, "blklab decides what may be written"),
-    neutral("flow_watermark", &[], COUNT, "of older versions of fio; 3.33 reads it and goes on"),
+    neutral("flow_watermark", &[], COUNT, "of older versions of fio; without effect in 3.33"),
     neutral("allrandrepeat", &[], Kind::Flag, "blklab gives every run its seed"),
     neutral("randrepeat", &[], Kind::Flag, "blklab gives every run its seed"),
     neutral("group_reporting", &[], Kind::Flag, "clones are always reported together"),
