@@ -17,6 +17,7 @@ from blklab.errors import JobFileError, SpaceError
 from blklab.linux.load.fio import job_file_text
 from blklab.linux.scratch.layout import (
     files_in_directory,
+    parts_on_device,
     regions_in_directory,
     regions_on_device,
 )
@@ -43,6 +44,9 @@ OF_A_DEVICE = [
     "rw=read\nbs=64k\nsize=50%\nio_size=50%",
     "rw=read\nbs=64k\nio_size=100%",
     "rw=read\nbs=64k\nsize=0\nio_size=1m",
+    "rw=read\nbs=64k\nsize=25%\nloops=2",
+    "rw=read\nbs=64k\noffset=25%\nsize=25%\nio_size=40%",
+    "rw=read:64k\nbs=64k\noffset=12%\nsize=33%",
 ]
 """Jobs on a device, of which they take shares."""
 
@@ -65,6 +69,21 @@ OF_FILES = [
     "rw=read\nbs=4k\nsize=1m\nio_size=25%",
     "rw=read\nbsrange=4k:4k\nsize=64k",
     "rw=read#a comment\nbs=4k;another\nsize=64k",
+    "rw=read\nbs=4k\nsize=64k:128k",
+    "rw=read\nbs=4k\nsize=128k,64k",
+    "rw=read\nbs=4k\nsize=64k\nunlink=1\nflow_watermark=100",
+    "rw=write\nbs=16k\nsize=640k\nnrfiles=4\nfsync=4",
+    "rw=write\nbs=4k\nsize=200k\nnrfiles=5\nfile_service_type=roundrobin:2\nfdatasync=2",
+    "rw=read:8k\nbs=4k\nsize=128k\nnrfiles=2",
+    "rw=read\nbs=4k\nsize=100k\nnrfiles=2\nio_size=300k",
+    "rw=read\nbs=4k\nfilesize=64k\nnrfiles=4\nsize=256k",
+    "rw=read\nbs=4k\nsize=256k\nfilename=one:two\nfilename=three\nfile_service_type=sequential",
+    "rw=read\nbs=12k\nsize=500k\nnrfiles=3\nfile_service_type=sequential\nloops=2",
+    "rw=read\nbs=16k\nsize=640k\nnrfiles=4\nio_size=50%",
+    "rw=read\nbs=4k\nsize=50k\nloops=2",
+    "rw=write\nbs=4k\nsize=50k\nio_size=150k",
+    "rw=read\nbs=12k\nsize=160k\nfilename=one:two\nloops=3",
+    "rw=write\nbsrange=8k-8k\nsize=96k\nfilename=one:two",
 ]
 """Jobs with files of their own, of at most 1 MiB each."""
 
@@ -73,6 +92,7 @@ RANDOM = [
     "rw=randread\nbs=4k\nsize=600k\nnrfiles=3\nfile_service_type=random",
     "rw=randwrite\nbs=4k\nsize=600k\nnrfiles=3\nfile_service_type=random:4",
     "rw=randread\nbs=4k\nsize=600k\nnrfiles=3\nfile_service_type=sequential",
+    "rw=randwrite\nbs=8k\nsize=600k\nnrfiles=5\nfile_service_type=roundrobin:3",
 ]
 """Random jobs that visit every block of several files once."""
 
@@ -258,7 +278,7 @@ def test_a_file_that_cannot_be_used_is_told_why(name: str) -> None:
     assert caught.value.line is not None
 
 
-def test_several_files_need_a_directory_on_a_host() -> None:
+def test_several_files_need_a_directory_or_a_device_that_can_be_divided() -> None:
     work = load_workload(str(CASES / "several-files.fio"))
     (region,) = regions_in_directory(work)[0]
     assert [part.filename for part in region.parts] == ["read-0", "read-1", "read-2"]
@@ -267,6 +287,86 @@ def test_several_files_need_a_directory_on_a_host() -> None:
         regions_on_device(work, "/dev/x", 64 * MIB)
     assert caught.value.hint is not None
     assert "directory" in caught.value.hint
+    ((divided,),) = regions_on_device(work, "/dev/x", 64 * MIB, part_path="/dev/x{}".format)
+    assert [part.filename for part in divided.parts] == ["/dev/x1", "/dev/x2", "/dev/x3"]
+    assert [part.offset_bytes for part in divided.parts] == [0, 0, 0]
+    with pytest.raises(SpaceError, match="needs 6"):
+        regions_on_device(work, "/dev/x", 5 * MIB, part_path="/dev/x{}".format)
+    many = read_as_job("rw=read\nbs=4k\nnrfiles=256\nsize=1m")
+    with pytest.raises(JobFileError, match="it can be divided into 255"):
+        regions_on_device(many, "/dev/x", 1 << 30, part_path="/dev/x{}".format)
+
+
+SEVERAL_DEVICES = [
+    "rw=read\nbs=16k\nsize=640k\nfilename=/dev/a:/dev/b",
+    "rw=write\nbs=16k\nsize=640k\nfilename=/dev/a:/dev/b\nfile_service_type=sequential",
+    "rw=read\nbs=16k\nsize=700k\nfilename=/dev/a:/dev/b:/dev/c\nfile_service_type=roundrobin:3",
+    "rw=read\nbs=4k\nfilesize=160k\nsize=320k\nfilename=/dev/a:/dev/b",
+    "rw=read\nbs=4k\nsize=320k\nfilename=/dev/a:/dev/b\nloops=2",
+]
+"""Jobs on several devices, as people write them for arrays."""
+
+
+@needs_fio
+@pytest.mark.parametrize("options", SEVERAL_DEVICES)
+def test_a_divided_device_stands_for_several(options: str, tmp_path: Path) -> None:
+    """One disk has the I/Os that fio gives to several, in the same order."""
+    work = read_as_job(options)
+    of_fio = logged(tmp_path, "[a]\n" + options.replace("/dev/", ""))
+    for part in parts_on_device(work):
+        (tmp_path / f"part{part.number}").write_bytes(bytes(part.length_bytes))
+    regions = regions_on_device(work, "/dev/x", DEVICE_BYTES, part_path=str(tmp_path / "part{}").format)
+    assert logged(tmp_path, job_file_text(work, regions, seed=1)) == of_fio
+    assert modelled_in_files(work) == of_fio
+
+
+@needs_fio
+def test_files_beyond_a_list_of_names_are_numbered(tmp_path: Path) -> None:
+    work = read_as_job("rw=read\nbs=4k\nnrfiles=600\nsize=2400k")
+    for name, length in files_in_directory([work]).items():
+        (tmp_path / name).write_bytes(bytes(length))
+    text = job_file_text(work, regions_in_directory(work), seed=1)
+    assert "filename_format=read-$filenum" in text
+    own = tmp_path / "own"
+    own.mkdir()
+    assert logged(tmp_path, text) == logged(own, "[a]\nrw=read\nbs=4k\nnrfiles=600\nsize=2400k")
+    two = read_as_job("rw=read\nbs=4k\nnrfiles=600\nsize=2400k\nnumjobs=2")
+    with pytest.raises(JobFileError, match="works on 600 files") as caught:
+        job_file_text(two, regions_in_directory(two), seed=1)
+    assert caught.value.hint == "lower nrfiles or numjobs"
+
+
+@needs_fio
+def test_a_header_without_its_bracket_is_read_as_fio_reads_it(tmp_path: Path) -> None:
+    text = "[bs=64K\nrw=read\nbs=64k\nsize=256k\n"
+    work = parse_workload(text, name="a", source="a.fio")
+    assert work.jobs[0].name == "bs=64"
+    assert "lacks its ]" in work.notes[0].message
+    assert modelled_in_files(work) == logged(tmp_path, text)
+    assert "--name=bs=64 " in subprocess.run(
+        ["fio", "--showcmd", "job.fio"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout.replace("\n", " ")
+    with pytest.raises(JobFileError, match="needs a name and a closing"):
+        parse_workload("[\nrw=read\nsize=1m\n", name="a", source="a.fio")
+
+
+def test_options_that_blklab_decides_itself_are_left_out_with_a_note() -> None:
+    work = read_as_job("rw=write\nbs=4k\nsize=1m\nioscheduler=bfq\nunlink=1\nallow_mounted_write=1")
+    text = job_file_text(work, regions_in_directory(work), seed=1)
+    assert not any(option in text for option in ("ioscheduler", "unlink", "allow_mounted_write"))
+    assert [note.message for note in work.notes if note.option == "ioscheduler"] == [
+        "bfq is not set; blklab sets the schedulers that it compares"
+    ]
+    (note,) = read_as_job("rw=read\nbs=4k\nsize=1m:2m").notes
+    assert "the last of several values: 1m:2m is taken for 2m" in note.message
+
+
+def test_a_negative_weight_starves_the_rest_of_its_flow_as_in_fio() -> None:
+    """Fio 3.33 takes it for an unsigned number of 32 bits; older versions had other rules."""
+    text = "[global]\nbs=4k\nsize=1m\nrw=read\n[a]\nflow=-2\n[b]\nflow=1\n"
+    work = parse_workload(text, name="a", source="a.fio")
+    assert work.jobs[0].options["flow"] == str(2**32 - 2)
+    assert "hardly get a turn" in work.notes[0].message
 
 
 def test_a_larger_target_is_named() -> None:

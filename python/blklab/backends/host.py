@@ -179,7 +179,7 @@ def _space_of(
 ) -> ScratchSpace:
     path = Path(resolution.path).resolve()
     if resolution.kind == "block":
-        return RawDevice(_own_node(path), allow_writes=options.allow_writes)
+        return RawDevice(_own_node(path), allow_writes=options.allow_writes, journal=journal)
     folder = path if resolution.kind == "directory" else path.parent
     return ScratchDirectory(folder, options.run_id, run_folder, journal)
 

@@ -44,11 +44,30 @@ struct Section {
     repeated: Vec<(&'static str, u32)>,
     /// Its recorded I/Os, with their line.
     replay: Option<(u32, Vec<TaskPlan>)>,
+    /// Its header lacks the `]`.
+    unclosed: bool,
 }
 
 impl Section {
     fn new(name: String, line: u32) -> Self {
-        Self { name, line, settings: Settings::new(), repeated: Vec::new(), replay: None }
+        Self {
+            name,
+            line,
+            settings: Settings::new(),
+            repeated: Vec::new(),
+            replay: None,
+            unclosed: false,
+        }
+    }
+
+    /// A section whose header lacks its `]`, in whose place fio takes the last character.
+    fn unclosed(rest: &str, line: u32, place: Place) -> Result<Self, JobFileError> {
+        let mut name = rest.trim_end().to_owned();
+        name.pop();
+        if name.is_empty() {
+            return Err(place.error(line, None, "a section header needs a name and a closing ]"));
+        }
+        Ok(Self { unclosed: true, ..Self::new(name, line) })
     }
 
     /// fio takes every section whose name begins so for one of defaults.
@@ -96,6 +115,7 @@ pub fn parse(text: &str, source: &str) -> Result<JobFile, JobFileError> {
     let mut global = Settings::new();
     for section in sections {
         note_repeated(&section, &mut file);
+        note_unclosed(&section, &mut file);
         if section.is_global() {
             extend(&mut global, &section.settings);
             continue;
@@ -173,7 +193,8 @@ fn split_sections(text: &str, place: Place) -> Result<Vec<Section>, JobFileError
         }
         if let Some(rest) = content.strip_prefix('[') {
             let Some((name, after)) = rest.split_once(']') else {
-                return Err(place.error(line, None, "a section header needs a closing ]"));
+                sections.push(Section::unclosed(rest, line, place)?);
+                continue;
             };
             let after = after.trim();
             if !after.is_empty() && !after.starts_with([';', '#']) {
@@ -214,6 +235,18 @@ fn note_repeated(section: &Section, file: &mut JobFile) {
         let message = format!("given more than once in [{}]; the last one counts", section.name);
         let (job, option) = (section.name.clone(), option.to_owned());
         file.notes.push(Remark { job, option, line, message });
+    }
+}
+
+/// Notes a header without its `]`.
+fn note_unclosed(section: &Section, file: &mut JobFile) {
+    if section.unclosed {
+        let (job, option) = (section.name.clone(), format!("[{}", section.name));
+        let message = format!(
+            "the header lacks its ]; fio takes the last character for it, and the job is called {}",
+            section.name
+        );
+        file.notes.push(Remark { job, option, line: section.line, message });
     }
 }
 
@@ -310,7 +343,7 @@ fn note_support(job: &str, settings: &Settings, file: &mut JobFile) {
             }
             _ => {}
         }
-        if let Some(message) = mapped_to(setting) {
+        for message in mapped_to(setting).into_iter().chain(setting.note.clone()) {
             note_once(&mut file.notes, remark(message));
         }
     }
@@ -327,6 +360,9 @@ fn mapped_to(setting: &Setting) -> Option<String> {
         }
         "io_submit_mode" if text == "offload" => {
             Some("fio 3.33 may never end with offload; I/O is submitted inline".to_owned())
+        }
+        "ioscheduler" => {
+            Some(format!("{text} is not set; blklab sets the schedulers that it compares"))
         }
         "write_iolog" => Some("fio's log is kept with the run".to_owned()),
         _ if setting.spec.kind == Kind::LogName => {

@@ -15,6 +15,8 @@ pub(super) struct Setting {
     pub spec: &'static OptionSpec,
     pub text: String,
     pub line: u32,
+    /// A value that is not taken as written.
+    pub note: Option<String>,
 }
 
 /// The settings of a section, by canonical name.
@@ -64,7 +66,11 @@ pub(super) fn read_setting(
     if let Some(message) = value.and_then(variable) {
         return Err(fail(message));
     }
-    let text = match value {
+    let (value, note) = match value.map(|value| as_fio_counts(spec, value)) {
+        Some(Some((counted, note))) => (Some(counted), Some(note)),
+        _ => (value.map(str::to_owned), None),
+    };
+    let text = match value.as_deref() {
         Some("") => return Err(fail(format!("{key} has no value"))),
         Some(value) => canonical(spec, value).map_err(fail)?,
         None if spec.kind == Kind::Flag => "1".to_owned(),
@@ -76,7 +82,25 @@ pub(super) fn read_setting(
             fail(if is_placeholder(&text) { to_fill_in(&text) } else { message })
         })?;
     }
-    Ok(Setting { spec, text, line })
+    Ok(Setting { spec, text, line, note })
+}
+
+/// Values of which fio counts something else than they seem to say: the last of several sizes, and a
+/// negative weight as an unsigned number of 32 bits (`parse.c` and `flow.c`, fio 3.33).
+fn as_fio_counts(spec: &OptionSpec, value: &str) -> Option<(String, String)> {
+    if let (Kind::Size { .. }, Some((_, last))) = (spec.kind, value.rsplit_once([':', ','])) {
+        let last = last.trim();
+        let list = spec.name != "filesize" && !last.is_empty() && !value.contains(['(', '-']);
+        let note = format!("fio counts the last of several values: {value} is taken for {last}");
+        return list.then(|| (last.to_owned(), note));
+    }
+    let weight = value.parse::<i32>().ok().filter(|weight| spec.name == "flow" && *weight < 0)?;
+    let counted = (weight as u32).to_string();
+    let note = format!(
+        "fio 3.33 takes {value} for {counted}, so that the other jobs of the flow hardly get a turn; for \
+         shares of 1 to 8, write flow=1 and flow=8"
+    );
+    Some((counted, note))
 }
 
 /// Cuts a comment, which begins anywhere with `;` or `#`, as fio does.

@@ -21,6 +21,7 @@ from blklab.errors import InterruptedRunError, RequirementError, RestoreError, U
 from blklab.linux.directories.held_directory import HeldDirectory, open_parent
 from blklab.linux.disks.disk import Disk
 from blklab.linux.disks.loop import BackingFile
+from blklab.linux.disks.partitions import Partition
 from blklab.linux.journal.awaited import place_of, require_mounted
 from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_directory
 from blklab.linux.journal.modules import others_with_module
@@ -185,6 +186,10 @@ class Journal:
     def own_loop(self, index: int, backing: BackingFile) -> Entry:
         """Records a loop device before it is created (see `blklab.linux.disks.loop.create`)."""
         return self._append({"kind": "loop", "index": index, **backing.as_entry()})
+
+    def own_partition(self, partition: Partition) -> Entry:
+        """Records a partition before the kernel adds it (see `blklab.linux.disks.partitions.add`)."""
+        return self._append({"kind": "partition", **partition.as_entry()})
 
     def own_mount(self, path: Path) -> Entry:
         """Records a mount in one of our directories; it is unmounted at the end."""

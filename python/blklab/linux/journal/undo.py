@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from blklab.errors import BlklabError, DeviceVanishedError, RestoreError
-from blklab.linux.disks import loop
+from blklab.linux.disks import loop, partitions
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.signature import erase_signature
 from blklab.linux.disks.unmount import unmount
@@ -325,6 +325,12 @@ def _undo_loop(entry: Entry, outcome: UndoResult) -> None:
         outcome.notes.append(f"loop{index} is over {other} now, not over {backing.path}: left alone")
 
 
+def _undo_partition(entry: Entry, outcome: UndoResult) -> None:
+    partition = partitions.Partition.from_entry(entry)
+    if partitions.remove(partition):
+        outcome.done.append(f"removed the partition {partition.path}")
+
+
 def _undo_mount(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
     if not any(folder.name.startswith(OWN_PREFIXES) for folder in path.parents):
@@ -350,6 +356,7 @@ _UNDO: dict[str, Callable[[Entry, UndoResult], None]] = {
     "cgroup": _undo_cgroup,
     "process_group": _undo_process_group,
     "loop": _undo_loop,
+    "partition": _undo_partition,
     "mount": _undo_mount,
     "filesystem": _undo_filesystem,
 }

@@ -53,7 +53,7 @@ _OURS = (
     "filename_format", "unique_filename", "openfiles", "allow_file_create",
     "create_on_open", "create_serialize", "create_fsync", "overwrite", "fallocate", "name", "numjobs",
     "stonewall", "new_group", "wait_for", "ioengine", "direct", "buffered", "kb_base", "threads", "cgroup",
-    "io_submit_mode",
+    "io_submit_mode", "ioscheduler", "unlink", "allow_mounted_write", "flow_watermark",
     "cgroup_weight", "cgroup_nodelete", "group_reporting", "percentile_list", "unified_rw_reporting", "stats",
     "lat_percentiles", "clat_percentiles", "slat_percentiles", "disable_lat", "disable_clat", "disable_slat",
     "disable_bw_measurement", "gtod_reduce", "log_avg_msec", "iopsavgtime", "description", "log_compression",
@@ -71,6 +71,8 @@ _GLOBAL = (
     "allow_file_create=0",
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_LONGEST_VALUE = 4096
+"""Characters of a value in a job file that fio no longer reads."""
 _VERSION = re.compile(r"fio-(\d+)\.(\d+)\S*")
 _VERSION_TIMEOUT_S = 120
 _GRACE_S = 120
@@ -171,7 +173,8 @@ def job_file_text(
         step = _common_step(workload, job, clones) if together else 0
         for clone, region in enumerate(clones[:1] if together else clones):
             name = names[job.name]
-            lines += ["", f"[{name}]", f"filename={_filenames(region, folder)}", f"ioengine={job.ioengine}"]
+            files = _file_lines(workload, job, region, folder)
+            lines += ["", f"[{name}]", *files, f"ioengine={job.ioengine}"]
             lines += _extent_lines(job, region)
             if together:
                 # fio waits for the clones of one section, not for several sections of one name.
@@ -198,9 +201,26 @@ def job_file_text(
     return "\n".join(lines) + "\n"
 
 
-def _filenames(region: Region, folder: str | None) -> str:
+def _file_lines(workload: Workload, job: Job, region: Region, folder: str | None) -> list[str]:
+    """The files of a clone: their names, or, for very many, the form of the names.
+
+    Raises:
+        JobFileError: if there are too many for a list, and their numbers do not begin with 0.
+    """
     names = [part.filename if folder is None else f"{folder}/{part.filename}" for part in region.parts]
-    return ":".join(map(_escaped, names))
+    listed = ":".join(map(_escaped, names))
+    if len(listed) < _LONGEST_VALUE:
+        return [f"filename={listed}"]
+    common = names[0].removesuffix("0")
+    if names == [f"{common}{number}" for number in range(len(names))]:
+        return [f"nrfiles={len(names)}", f"filename_format={common}$filenum"]
+    raise JobFileError(
+        f"job {job.name} works on {len(names)} files, and fio reads names of {_LONGEST_VALUE - 1} characters",
+        source=workload.source,
+        line=job.option_lines.get("nrfiles", job.line),
+        option="nrfiles",
+        hint="lower nrfiles or numjobs",
+    )
 
 
 def _extent_lines(job: Job, region: Region) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blklab.errors import JobFileError
-from blklab.linux.scratch.layout import regions_on_device
+from blklab.linux.scratch.layout import extents_on_device
 from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Job, Workload
 
@@ -35,5 +35,5 @@ def _covered(workload: Workload, device_bytes: int) -> list[list[int]]:
     limitless: list[Job] = [job for job in workload.jobs if not any(name in job.options for name in _LIMITS)]
     if not limitless:
         return [[] for _ in workload.jobs]
-    regions = regions_on_device(workload, "the device", device_bytes)
+    regions = extents_on_device(workload, "the device", device_bytes)
     return [[region.size_bytes for region in clones] for clones in regions]

@@ -13,7 +13,7 @@ of the shorter file. The simulator follows the same rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from blklab.errors import JobFileError, SpaceError
@@ -30,6 +30,8 @@ from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Job, Workload
 
 EXTENT_ALIGNMENT_BYTES = 1 << 20
+MOST_PARTS = 255
+"""Partitions of one device that Linux has numbers for."""
 _BLOCK_BYTES = 4096
 """Unit of file lengths, so that direct I/O reaches every byte."""
 
@@ -100,6 +102,7 @@ def regions_on_device(
     device_bytes: int,
     *,
     alignment_bytes: int = EXTENT_ALIGNMENT_BYTES,
+    part_path: Callable[[int], str] | None = None,
 ) -> list[JobRegions]:
     """The regions of each job on a block device.
 
@@ -108,17 +111,34 @@ def regions_on_device(
         device_path: The device.
         device_bytes: Its size.
         alignment_bytes: Where files may begin: at multiples of a zone's size on a zoned device.
+        part_path: The node of a numbered part of the device (`parts_on_device`), for jobs with several files;
+            None if the device cannot be divided.
+
+    Raises:
+        SpaceError: if the device is too small.
+        JobFileError: if a job has several files, and the device cannot be divided so.
+    """
+    regions = extents_on_device(workload, device_path, device_bytes, alignment_bytes=alignment_bytes)
+    parts = _divided(workload, alignment_bytes)
+    return [
+        tuple(
+            _in_parts(workload, job, region, [parts.get(key) for key in keys], part_path)
+            for region, keys in zip(clones, _file_keys(workload, job), strict=True)
+        )
+        for job, clones in zip(workload.jobs, regions, strict=True)
+    ]
+
+
+def extents_on_device(
+    workload: Workload, device_path: str, device_bytes: int, *, alignment_bytes: int = EXTENT_ALIGNMENT_BYTES
+) -> list[JobRegions]:
+    """The same, all counted from the beginning of the device, also the files of jobs that have several.
 
     Raises:
         SpaceError: if the device is too small.
     """
     lengths = _file_lengths(workload)
-    starts: dict[FileKey, int] = {}
-    end = 0
-    ends = _ends_after_shares(workload, lengths)
-    for key, length in lengths.items():
-        starts[key] = 0 if length is None else end
-        end += _rounded_up(ends.get(key, length or 0), alignment_bytes)
+    places = _places(workload, alignment_bytes)
     regions = []
     for job in workload.jobs:
         clones = []
@@ -127,13 +147,87 @@ def regions_on_device(
             for file, key in zip(numbered_files(job), keys, strict=True):
                 length = lengths[key]
                 begin, size = span(job, clone, file, device_bytes if length is None else length)
-                part = Region(device_path, starts[key] + begin, size)
+                part = Region(device_path, places[key].start_bytes + begin, size)
                 _refuse_strides(workload, job, part, device_bytes)
                 parts.append(_checked(workload, job, part))
-            clones.append(_of_parts(job, _common_part(workload, job, parts)))
+            clones.append(_of_parts(job, parts))
         regions.append(tuple(clones))
     _refuse_too_large(workload, regions, device_path, device_bytes)
     return regions
+
+
+@dataclass(frozen=True)
+class DevicePart:
+    """The place of a file."""
+
+    start_bytes: int
+    length_bytes: int
+    number: int = 0
+    """From 1 among the files of jobs that have several."""
+
+
+def parts_on_device(workload: Workload, *, alignment_bytes: int = EXTENT_ALIGNMENT_BYTES) -> list[DevicePart]:
+    """The files of jobs that have several. As fio's offset holds for all of them, each needs its own node."""
+    return list(_divided(workload, alignment_bytes).values())
+
+
+def _places(workload: Workload, alignment_bytes: int) -> dict[FileKey, DevicePart]:
+    """The place of each file on a device."""
+    lengths = _file_lengths(workload)
+    places: dict[FileKey, DevicePart] = {}
+    end = 0
+    ends = _ends_after_shares(workload, lengths)
+    for key, length in lengths.items():
+        taken = ends.get(key, length or 0)
+        places[key] = DevicePart(0 if length is None else end, _rounded_up(taken, _BLOCK_BYTES))
+        end += _rounded_up(taken, alignment_bytes)
+    return places
+
+
+def _divided(workload: Workload, alignment_bytes: int) -> dict[FileKey, DevicePart]:
+    """The places of the files of jobs that have several."""
+    lengths = _file_lengths(workload)
+    several = {
+        key
+        for job in workload.jobs
+        for keys in _file_keys(workload, job)
+        if len(set(keys)) > 1 and all(lengths[key] is not None for key in keys)
+        for key in keys
+    }
+    places = {key: place for key, place in _places(workload, alignment_bytes).items() if key in several}
+    return {key: replace(place, number=number) for number, (key, place) in enumerate(places.items(), start=1)}
+
+
+def _in_parts(
+    workload: Workload,
+    job: Job,
+    region: Region,
+    places: Sequence[DevicePart | None],
+    part_path: Callable[[int], str] | None,
+) -> Region:
+    """A clone's region, with the node of each of its files if it has several.
+
+    Raises:
+        JobFileError: if the device cannot be divided into so many.
+    """
+    if all(part == region.parts[0] for part in region.parts):
+        return region
+    known = [place for place in places if place is not None]
+    if part_path is None or len(known) < len(places) or max(place.number for place in known) > MOST_PARTS:
+        option = "filename" if job.filenames else "nrfiles"
+        most = "" if part_path is None else f"; it can be divided into {MOST_PARTS}"
+        raise JobFileError(
+            f"job {job.name} works on {len(places)} files, and a device has none{most}",
+            source=workload.source,
+            line=job.option_lines.get(option, job.line),
+            option=option,
+            hint="name a directory on that disk, or a sim: device; or give each file a section of its own",
+        )
+    parts = [
+        replace(part, filename=part_path(place.number), offset_bytes=part.offset_bytes - place.start_bytes)
+        for part, place in zip(region.parts, known, strict=True)
+    ]
+    return replace(parts[0], further=tuple(parts[1:]), pass_bytes=region.pass_bytes)
 
 
 def _refuse_strides(workload: Workload, job: Job, region: Region, device_bytes: int) -> None:
@@ -147,31 +241,14 @@ def _refuse_strides(workload: Workload, job: Job, region: Region, device_bytes: 
         )
 
 
-def _common_part(workload: Workload, job: Job, parts: list[Region]) -> list[Region]:
-    """A clone's parts of a device, which must be one and the same part.
-
-    Raises:
-        JobFileError: if they differ: fio's offset holds for all files of a job.
-    """
-    if any(part != parts[0] for part in parts):
-        option = "filename" if job.filenames else "nrfiles"
-        raise JobFileError(
-            f"job {job.name} works on {len(parts)} files, and a device has none",
-            source=workload.source,
-            line=job.option_lines.get(option, job.line),
-            option=option,
-            hint="name a directory on that disk, or a sim: device; or give each file a section of its own",
-        )
-    return parts
-
-
 def _refuse_too_large(
     workload: Workload, regions: Sequence[JobRegions], device_path: str, device_bytes: int
 ) -> None:
     ends = [
-        (region.end_bytes, job)
+        (part.end_bytes, job)
         for job, clones in zip(workload.jobs, regions, strict=True)
         for region in clones
+        for part in region.parts
     ]
     too_large = [job for end, job in ends if end > device_bytes]
     if not too_large:

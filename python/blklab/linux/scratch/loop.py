@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.linux.disks.loop import create_over
+from blklab.linux.disks.partitions import partition_path
 from blklab.linux.scratch.data_files import check_space, fill, reserved, write_error
 from blklab.linux.scratch.layout import JobRegions, regions_on_device
+from blklab.linux.scratch.parts import add_parts, commands_for, parts_of
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Workload
@@ -33,6 +35,7 @@ class ScratchLoop:
         self.device = Path("/dev") / name
         self._scratch = directory.resolve() / f".blklab-{run_id}"
         self._filled = False
+        self._journal: Journal | None = None
 
     def create(self, journal: Journal) -> Disk:
         """Creates the scratch file with all its blocks allocated, and the loop device over it.
@@ -42,6 +45,7 @@ class ScratchLoop:
             RequirementError: if loop devices or direct I/O are unavailable.
         """
         check_space(self._directory, self._size_bytes)
+        self._journal = journal
         backing = self._scratch / "loop.img"
         try:
             held = journal.hold_directory(self._scratch)
@@ -62,10 +66,15 @@ class ScratchLoop:
         """Checks sizes."""
         for workload in workloads:
             self.regions(workload)
+        parts_of(self.device, workloads)
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Writes the whole device once, so that every block of its file has been written."""
+        """Writes the whole device once, so that every block of its file has been written, and divides it."""
         self.check(workloads)
+        self._fill(announce)
+        add_parts(self._journal, parts_of(self.device, workloads))
+
+    def _fill(self, announce: Announce) -> None:
         if self._filled:
             return
         announce(f"writing {format_bytes(self._size_bytes)} to {self.device}")
@@ -81,11 +90,15 @@ class ScratchLoop:
 
     def regions(self, workload: Workload) -> list[JobRegions]:
         """Regions of the device, one after the other."""
-        return regions_on_device(workload, str(self.device), self._size_bytes)
+        return regions_on_device(
+            workload,
+            str(self.device),
+            self._size_bytes,
+            part_path=lambda number: partition_path(str(self.device), number),
+        )
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
-        """Creation of the file and the device."""
-        del workloads
+        """Creation of the file and the device, and of its parts."""
         backing = shlex.quote(str(self._scratch / "loop.img"))
         return [
             f"mkdir -m 700 {shlex.quote(str(self._scratch))}",
@@ -93,6 +106,7 @@ class ScratchLoop:
             f"losetup --direct-io=on {self.device} {backing}",
             f"head -c {self._size_bytes} /dev/urandom > {self.device}",
             f"sync {self.device}",
+            *commands_for(parts_of(self.device, workloads)),
         ]
 
     def let_others_pass(self) -> None:

@@ -6,13 +6,20 @@ import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from blklab.errors import DeviceVanishedError, RefusedError, RequirementError, reason_of
 from blklab.linux.disks.device_in_use import check_writable_device
+from blklab.linux.disks.partitions import partition_path
 from blklab.linux.disks.zones import zones_of_node
 from blklab.linux.scratch.layout import EXTENT_ALIGNMENT_BYTES, JobRegions, regions_on_device
+from blklab.linux.scratch.parts import add_parts, commands_for, parts_of
 from blklab.linux.scratch.space import Announce
 from blklab.spec.workloads import Workload
+
+if TYPE_CHECKING:
+    from blklab.linux.disks.partitions import Partition
+    from blklab.linux.journal.journal import Journal
 
 
 class RawDevice:
@@ -21,8 +28,9 @@ class RawDevice:
     folder = None
     place = None
 
-    def __init__(self, device: Path, *, allow_writes: bool) -> None:
+    def __init__(self, device: Path, *, allow_writes: bool, journal: Journal | None = None) -> None:
         self.device = device
+        self._journal = journal
         self._claim: int | None = None
         self.read_only = not allow_writes
         self._size_bytes: int | None = None
@@ -45,30 +53,38 @@ class RawDevice:
                     hint="name a directory or loop:1g, or give --allow-writes if the contents do not matter",
                 )
             self.regions(workload)
+        self._parts(workloads)
         if any(workload.writes for workload in workloads) and self._claim is None:
             check_writable_device(self.device)
             # Held until the session ends, so that nobody can mount it; fio does not claim it itself.
             self._claim = os.open(self.device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Checks again; a device is used as it is."""
+        """Checks again; a device is used as it is, but for the nodes of its parts."""
         del announce
         self.check(workloads)
+        add_parts(self._journal, self._parts(workloads))
+
+    @property
+    def _alignment_bytes(self) -> int:
+        return (0 if self._zones is None else self._zones.zone_bytes) or EXTENT_ALIGNMENT_BYTES
+
+    def _parts(self, workloads: Sequence[Workload]) -> list[Partition]:
+        return parts_of(self.device, workloads, alignment_bytes=self._alignment_bytes)
 
     def regions(self, workload: Workload) -> list[JobRegions]:
         """Regions of the device, one after the other."""
-        zone_bytes = 0 if self._zones is None else self._zones.zone_bytes
         return regions_on_device(
             workload,
             str(self.device),
             self.size_bytes,
-            alignment_bytes=zone_bytes or EXTENT_ALIGNMENT_BYTES,
+            alignment_bytes=self._alignment_bytes,
+            part_path=lambda number: partition_path(str(self.device), number),
         )
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
-        """There are none: a device is used as it is."""
-        del workloads
-        return []
+        """The nodes of its parts for jobs with several files; otherwise a device is used as it is."""
+        return commands_for(self._parts(workloads))
 
     def let_others_pass(self) -> None:
         """There is no directory."""

@@ -86,6 +86,8 @@ pub struct Generator {
     /// `io_size`, up to which passes are repeated.
     io_size: Option<u64>,
     issued_bytes: u64,
+    /// The smallest block: what no longer fits behind it ends a pass over a file.
+    smallest_block: u64,
     largest_block: u64,
     left_ios: u64,
     time_based: bool,
@@ -198,6 +200,7 @@ impl Generator {
             io_size: job.io_size,
             issued_bytes: 0,
             largest_block: job.largest_block(),
+            smallest_block: smallest,
             left_ios,
             time_based: job.repeats(),
             runtime_ns: job.runtime_ns,
@@ -442,9 +445,10 @@ impl Generator {
                 self.position = [0, 0];
                 self.offsets.forget_visits();
             }
-            // Positions that reached the end in this pass begin again in the next.
+            // Positions behind which no block is left in this pass begin again in the next.
             PassEnd::Bytes => {
-                for position in self.position.iter_mut().filter(|p| **p >= self.region.bytes) {
+                let (end, smallest) = (self.region.bytes, self.smallest_block);
+                for position in self.position.iter_mut().filter(|p| **p + smallest > end) {
                     *position = 0;
                 }
                 if self.zones.is_none() {

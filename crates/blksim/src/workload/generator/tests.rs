@@ -30,6 +30,9 @@ fn a_random_pass_visits_each_block_once() {
 fn loops_and_limits_count() {
     assert_eq!(offsets(&mut generator("[a]\nsize=64k\nloops=3\n")).len(), 48);
     assert_eq!(offsets(&mut generator("[a]\nsize=64k\nio_size=16k\n")).len(), 4);
+    // A rest smaller than a block ends each pass.
+    assert_eq!(offsets(&mut generator("[a]\nsize=50k\nloops=2\n")).len(), 24);
+    assert_eq!(offsets(&mut generator("[a]\nsize=50k\nio_size=150k\n")).len(), 38);
     assert_eq!(offsets(&mut generator("[a]\nnumber_ios=7\n")).len(), 7);
     let mut endless = generator("[a]\nsize=64k\nnumber_ios=7\ntime_based\nruntime=1\n");
     let issued = (0..100).filter(|_| matches!(endless.next(0), Step::Transfer(_))).count();

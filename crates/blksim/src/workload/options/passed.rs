@@ -24,6 +24,15 @@ pub const OPTIONS: &[OptionSpec] = &[
     // Without influence on the I/O of hosts either.
     neutral("description", &[], Kind::Text, "a note"),
     neutral("name", &[], Kind::Text, "a section has the name in its header"),
+    neutral("ioscheduler", &[], Kind::Text, "blklab sets the schedulers that it compares"),
+    neutral(
+        "unlink",
+        &[],
+        Kind::Flag,
+        "blklab keeps files for the next run and removes them itself",
+    ),
+    neutral("allow_mounted_write", &[], Kind::Flag, "blklab decides what may be written"),
+    neutral("flow_watermark", &[], COUNT, "of older versions of fio; without effect in 3.33"),
     neutral("allrandrepeat", &[], Kind::Flag, "blklab gives every run its seed"),
     neutral("randrepeat", &[], Kind::Flag, "blklab gives every run its seed"),
     neutral("group_reporting", &[], Kind::Flag, "clones are always reported together"),
