@@ -182,9 +182,9 @@ def vrate_rows(
     titles = (
         "AtlasDrive",
         "p50 at 40 %, ms",
-        "at 100 %",
+        "p50 at 100 %, ms",
         "p99 at 40 %, ms",
-        "at 100 %",
+        "p99 at 100 %, ms",
         "p50 off",
         "p99 off",
     )

@@ -107,7 +107,7 @@ def main() -> int:
     if given.write:
         headings = ["Device", "Workload", "Pair", "Ratio"]
         for blocks in given.blocks:
-            headings += [f"{blocks} blocks: median width", "intervals that hold it"]
+            headings += [f"{blocks} blocks: median width", f"{blocks} blocks: intervals that hold it"]
         write_table("chance", [summary, "", markdown_table(headings, [_row(one) for one in measured])])
     return 0 if 0.93 <= overall[max(given.blocks)].value <= 0.97 else 1
 

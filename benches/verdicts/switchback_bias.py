@@ -341,7 +341,7 @@ def _slots(decision: SlotDecision) -> str:
 
 def _table(results: Sequence[CellResult]) -> str:
     return markdown_table(
-        ("Device", "Workload", "Slots", "Largest bias", ""),
+        ("Device", "Workload", "Slots", "Largest bias", "Answer"),
         [(result.device, result.workload, *_findings(result)) for result in results],
     )
 

@@ -40,10 +40,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_has_every_page(site: Path) -> None:
+def test_it_has_every_page_and_table(site: Path) -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         name = page.relative_to(ROOT / "docs").with_suffix(".html").as_posix()
         assert (site / name.replace("README.html", "index.html")).is_file(), name
+    for table in (ROOT / "docs").rglob("*.csv"):
+        name = table.relative_to(ROOT / "docs").as_posix()
+        assert (site / name).read_bytes() == table.read_bytes(), name
     menu = (site / "index.html").read_text("utf-8")
     for part in ("Tutorial", "How-to", "Reference", "Explanation", "Appendix"):
         assert part in menu

@@ -31,6 +31,7 @@ from blklab.report.pages.page_files import (
 IMAGES = "images"
 _ON_REAL_CFQ = frozenset({"ionice", "iozone-raid10"})
 """Studies with results on Linux 4.19, in a page written by hand, since its source does not ship."""
+_READ_AGAIN = "Set-up, conclusions and printed values: [five published studies](../studies.md)."
 _REAL_CFQ = "Run on Linux 4.19: [the real cfq, deadline and noop](../studies-on-real-cfq.md)."
 
 
@@ -48,7 +49,7 @@ def study_page(finding: StudyFinding) -> PageWithFiles:
     parts = [
         f"# {claims.title}",
         f"From {claims.source} ([`studies/{finding.name}`](../../../studies/{finding.name})).",
-        "What was measured and concluded, and what its values support: [five published studies](../studies.md).",
+        _READ_AGAIN,
         *([_REAL_CFQ] if finding.name in _ON_REAL_CFQ else []),
         f"## What the simulator finds\n\n{finding.tally()}: [all statements]({files}-statements.csv).",
         "Published conclusions, and statements of ours that do not hold:",
