@@ -1,8 +1,8 @@
 """Fills tables of options in pages: ``python -m blklab.cli.reference.experiments PAGE…``.
 
 The table ``options`` has those that any target takes, ``guest-options`` those of the TOML table ``[guest]``,
-``combinations`` says which loads, designs and backends go together. A CSV file beside the first says which commands
-take each.
+``combinations`` says which loads, designs and backends go together. A CSV file beside the first says which
+commands take each.
 """
 
 from __future__ import annotations
