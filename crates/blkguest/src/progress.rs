@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::process;
 use crate::shared_memory::{DeviceStats, SharedMemory};
 
-const PROGRESS: &str = "/progress";
+pub const PROGRESS: &str = "/progress";
 /// Interval between two looks at the counters, in guest time.
 const PERIOD_NS: u64 = 1_000_000_000;
 

@@ -12,6 +12,7 @@ mod disk;
 mod disturbance;
 mod kernel_log;
 mod leaks;
+mod overseer;
 mod plan;
 mod worker;
 
@@ -84,6 +85,7 @@ fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value,
     let start_ns = clock::now_ns() + START_MARGIN_NS;
     shared.start_ns.store(start_ns, SeqCst);
     let end_ns = start_ns + plan.duration_ns;
+    overseer::oversee(plan, &disk, shared, end_ns)?;
     for number in 0..plan.workers {
         process::spawn("a worker", shared, || {
             worker::work(&worker::Place {
