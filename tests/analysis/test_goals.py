@@ -22,7 +22,7 @@ from blklab.errors import UnknownNameError
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.sentences.answer import basis_text, choice_reason_text
 from blklab.report.sentences.first_place import first_place_text
-from blklab.report.sentences.goals import absent_text
+from blklab.report.sentences.goals import absent_text, lead_text
 from blklab.spec.goals import goal_from_weights, parse_goal
 from blklab.testing.experiments import (
     SchedulerBehaviour,
@@ -297,3 +297,22 @@ def test_scores_are_positive_and_the_reference_is_one() -> None:
     assert goal.reference == "none"  # mq-deadline, the default, was not tested
     assert means["none"] == pytest.approx(1)
     assert all(mean > 0 and math.isfinite(mean) for mean in means.values())
+
+
+def test_the_part_that_decided_is_named_and_the_parts_make_up_the_score() -> None:
+    goal = _goal(analyse(_traded("iops=20,latency_p99=1")))
+    lead = goal.lead
+    assert lead is not None and (lead.first, lead.second, lead.is_shown) == ("none", "bfq", True)
+    assert [part.pair.metric for part in lead.parts] == ["iops", "latency_p99"]
+    assert lead.parts[0].factor > 1 > lead.parts[1].factor
+    (score,) = goal.comparisons
+    assert math.prod(part.factor for part in lead.parts) == pytest.approx(score.seen_from("none").ratio)
+    text = lead_text(lead)
+    assert text.startswith("IOPS decides between `none` and bfq: +")
+    assert "latency p99 speaks for bfq" in text
+
+
+def test_an_open_goal_is_decided_by_no_part() -> None:
+    lead = _goal(analyse(_traded("iops=20,latency_p99=1", blocks=2))).lead
+    assert lead is not None and not lead.is_shown
+    assert "does not yet decide" in lead_text(lead)

@@ -60,6 +60,8 @@ class GoalScores:
     dimensions: dict[str, Series]
     """By metric: its geometric mean over the workloads, relative to the reference."""
     absent: list[AbsentMetrics]
+    weights: dict[tuple[str, str], float]
+    """By workload and metric: the part in the log score, negative where lower is better."""
     unit: SampleUnit = BLOCKS
     """In which the scores are counted."""
     samples_per_value: int = 1
@@ -117,6 +119,7 @@ def goal_scores(values: ExperimentValues, goal: Goal) -> GoalScores:
         values.reference,
         dimensions,
         absent,
+        weights,
         values.common_unit,
         values.samples_per_value_together(list(weights)),
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blklab.analysis.comparison import Comparison
+from blklab.analysis.goal_parts import GoalLead, goal_lead
 from blklab.analysis.goal_scores import AbsentMetrics, GoalScores
 from blklab.analysis.means import SchedulerMean
 from blklab.analysis.pareto import FrontPoint, conflicting, pareto_front
@@ -32,6 +33,8 @@ class GoalFindings:
     conflict: bool
     """Whether two schedulers beat each other, each in another dimension: the weights decide between them."""
     absent: list[AbsentMetrics]
+    lead: GoalLead | None
+    """The leader's score against its nearest rival's, taken apart; None if no other has a score."""
 
 
 def goal_findings(
@@ -39,6 +42,7 @@ def goal_findings(
     scores: GoalScores,
     means: Sequence[list[SchedulerMean]],
     compared: Sequence[list[Comparison]],
+    of_workloads: Sequence[Comparison],
     verdict: MetricVerdict,
     labels: Sequence[str],
 ) -> GoalFindings:
@@ -49,6 +53,7 @@ def goal_findings(
         scores: Its scores.
         means: Of `scores.question`, then of each of `scores.dimension_questions`.
         compared: Their comparisons, likewise.
+        of_workloads: Comparisons of all workloads and metrics.
         verdict: On `scores.question`.
         labels: All schedulers.
     """
@@ -66,4 +71,5 @@ def goal_findings(
         front=pareto_front(labels, dimension_comparisons) if several else [],
         conflict=several and conflicting(dimension_comparisons),
         absent=scores.absent,
+        lead=goal_lead(verdict, compared[0], of_workloads, scores.weights),
     )

@@ -117,7 +117,9 @@ def _answer(
         verdict = overall_verdict([workload.name for workload in values.judged], verdicts, labels)
     else:
         score_verdict = metric_verdict(scores.question, compared[nr_asked], design, labels)
-        found = goal_findings(goal, scores, means[nr_asked:], compared[nr_asked:], score_verdict, labels)
+        found = goal_findings(
+            goal, scores, means[nr_asked:], compared[nr_asked:], comparisons, score_verdict, labels
+        )
         verdict = verdict_for_goal(goal, found.verdict, labels)
     tie = break_tie(values, verdict.best, design) if verdict.status == "equal" else None
     controls = differing_controls(verdicts, comparisons)

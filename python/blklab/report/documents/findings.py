@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from blklab.analysis.goal_parts import GoalLead
 from blklab.analysis.goal_verdict import GoalFindings
 from blklab.analysis.verdict import Analysis
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import RunSample
 from blklab.report.documents.parts import MeanPart, PairPart, Part, RatioPart
-from blklab.report.sentences.goals import absent_text
+from blklab.report.sentences.goals import absent_text, lead_text
 from blklab.report.sentences.machine import disturbance_text, sensitivity_text, typical_text
 from blklab.report.sentences.sweeps import sweep_note_text
 
@@ -20,6 +21,29 @@ class FrontPart(Part):
     scheduler: str
     standing: Literal["front", "dominated", "open"]
     dominated_by: list[str]
+
+
+class GoalSharePart(Part):
+    """The part of one metric of one workload in the leader's score; all factors multiply to its ratio."""
+
+    workload: str
+    metric: str
+    ratio: float
+    """The leader over its rival."""
+    ci_low: float | None
+    ci_high: float | None
+    factor: float
+    """Above 1 it speaks for the leader."""
+
+
+class GoalLeadPart(Part):
+    """The leader's score against that of the nearest rival that it beats, or of the nearest of all."""
+
+    first: str
+    second: str
+    parts: list[GoalSharePart]
+    """The one that decided first."""
+    text: str
 
 
 class GoalPart(Part):
@@ -42,6 +66,8 @@ class GoalPart(Part):
     conflict: bool
     absent: list[str]
     """Sentences on metrics that workloads do not have."""
+    lead: GoalLeadPart | None = None
+    """None if no other scheduler has a score."""
 
 
 class EffectPart(RatioPart):
@@ -131,6 +157,26 @@ def goal_part(found: GoalFindings | None) -> GoalPart | None:
         comparisons=[PairPart.of(pair) for pair in found.comparisons],
         dimension_comparisons=[PairPart.of(pair) for pair in found.dimension_comparisons],
         absent=[absent_text(one) for one in found.absent],
+        lead=None if found.lead is None else _lead_part(found.lead),
+    )
+
+
+def _lead_part(lead: GoalLead) -> GoalLeadPart:
+    return GoalLeadPart(
+        first=lead.first,
+        second=lead.second,
+        parts=[
+            GoalSharePart(
+                workload=part.pair.workload,
+                metric=part.pair.metric,
+                ratio=part.pair.ratio,
+                ci_low=part.pair.ci_low,
+                ci_high=part.pair.ci_high,
+                factor=part.factor,
+            )
+            for part in lead.parts
+        ],
+        text=lead_text(lead),
     )
 
 

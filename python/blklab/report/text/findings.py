@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blklab.quantities.formatting import confidence_text, count_of, metric_title, ratio_text
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from blklab.report.text.printer import Printer
 
 _WIDEST_NAME = 24
+_WIDTH_OF_INTERVALS = 26
+"""Of a column whose ratios have intervals."""
 
 
 def print_findings(document: CompareDocument, printer: Printer) -> None:
@@ -41,6 +45,8 @@ def _print_goal(document: CompareDocument, goal: GoalPart, printer: Printer) -> 
     printer.line((title, "bold"), f" ({weights_text(goal)})")
     for sentence in goal.absent:
         printer.line(sentence, indent=2)
+    if goal.lead is not None and goal.lead.text:
+        printer.line(f"{goal.lead.text}.")
     labels = [str(choice["label"]) for choice in document.schedulers]
     score = ratios_to_reference(goal, goal.comparisons, "goal")
     plotted = plotted_dimensions(goal)
@@ -48,14 +54,13 @@ def _print_goal(document: CompareDocument, goal: GoalPart, printer: Printer) -> 
     table = printer.table()
     table.add_column("scheduler", min_width=9, max_width=_WIDEST_NAME, overflow="fold")
     table.add_column(printer.heading(f"score against\n{goal.reference}"), justify="right", no_wrap=True)
-    for metric in (plotted or ())[: 1 if printer.console.width < 100 else 2]:
-        table.add_column(printer.heading(f"{metric_title(metric)}\n"), justify="right", no_wrap=True)
+    shown = _columns(goal, labels, printer)
+    for column in shown:
+        table.add_column(printer.heading(f"{metric_title(column.metric)}\n"), justify="right")
     if goal.front:
         table.add_column("front", no_wrap=True)
-    shown = (plotted or ())[: 1 if printer.console.width < 100 else 2]
-    columns = [ratios_to_reference(goal, goal.dimension_comparisons, metric) for metric in shown]
     for index, name in enumerate(labels):
-        cells = [_ratio_cell(each.get(name)) for each in (score, *columns)]
+        cells = [_ratio_cell(score.get(name)), *(column.cells[name] for column in shown)]
         prefix = f"{letter_of(index)} " if plotted else ""
         if goal.front:
             cells.append(standings.get(name, "open"))
@@ -77,6 +82,27 @@ def _print_goal(document: CompareDocument, goal: GoalPart, printer: Printer) -> 
             printer.console.print(printer.text(drawn), soft_wrap=True)
     names = ", ".join(metric_title(name) for name in goal.dimensions)
     printer.line(f"Pareto front of {names}: {front_sentence(goal)}.")
+
+
+@dataclass(frozen=True)
+class _MetricColumn:
+    """A metric of the goal, by scheduler."""
+
+    metric: str
+    cells: dict[str, str]
+
+
+def _columns(goal: GoalPart, labels: Sequence[str], printer: Printer) -> list[_MetricColumn]:
+    """Every metric of the goal, with intervals where the terminal has room for them."""
+    ordered = sorted(goal.dimensions, key=lambda name: -goal.weights.get(name, 0))
+    with_intervals = printer.console.width >= _WIDTH_OF_INTERVALS * (len(ordered) + 1) + _WIDEST_NAME
+    found = []
+    for metric in ordered if len(ordered) > 1 else []:
+        ratios = ratios_to_reference(goal, goal.dimension_comparisons, metric)
+        if not with_intervals:
+            ratios = {name: Ratio(one.value, None, None) for name, one in ratios.items()}
+        found.append(_MetricColumn(metric, {name: _ratio_cell(ratios.get(name)) for name in labels}))
+    return found
 
 
 def _ratio_cell(ratio: Ratio | None) -> str:
