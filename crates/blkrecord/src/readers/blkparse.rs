@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 
+use super::events::{self, EventLine, Events};
 use super::fields::{integer, integer32, seconds_as_ns, word};
-use super::native::only;
-use super::text::{Line, LineFormat, TextReader, Trace, facts_of, wrong};
-use super::{Format, HEAD_BYTES, RecordReader, Source};
+use super::text::{Line, LineFormat, Trace, wrong};
+use super::{Format, RecordReader, Source};
 use crate::error::RecordError;
-use crate::event::{Action, Event};
-use crate::facts::{DeviceFacts, NO_QUEUEING};
-use crate::io::{SECTOR_BYTES, UNKNOWN_PROCESSOR, device_number};
-use crate::pairing::Pairing;
+use crate::event::Action;
+use crate::io::{UNKNOWN_PROCESSOR, device_number};
 use crate::rwbs;
 
 pub const FORMAT: Format = Format {
@@ -23,32 +21,25 @@ pub const FORMAT: Format = Format {
     several: false,
 };
 
-const MISSING: [&str; 2] = ["priorities and control groups", "processes of threads"];
-
 fn open(files: Vec<(PathBuf, Source)>) -> Result<Box<dyn RecordReader>, RecordError> {
-    let (path, mut source) = only(files)?;
-    let head = source.peek(HEAD_BYTES).map_err(|error| RecordError::system(&path, error))?;
-    let mut facts = facts_of(FORMAT.name, &MISSING);
-    let pairing = if begins_with_issues(head) {
-        facts.missing.push(NO_QUEUEING.to_owned());
-        Pairing::beginning_with_issues()
-    } else {
-        Pairing::new()
-    };
-    Ok(TextReader::boxed(&path, source, Blkparse { pairing }, facts))
+    let action_of = |line: &[u8]| Fields::of(line).map(|fields| action(fields.action));
+    events::open(FORMAT.name, files, action_of, |events| Blkparse { events })
 }
 
-/// Whether a trace was made of issues and completions alone (`blktrace -a issue -a complete`).
-fn begins_with_issues(head: &[u8]) -> bool {
-    let mut issued = false;
-    for fields in head.split(|byte| *byte == b'\n').filter_map(Fields::of) {
-        match fields.action {
-            b"Q" => return false,
-            b"D" => issued = true,
-            _ => {}
-        }
+/// The action of a letter; `None` for plugging, remapping, sleeping, allocation and messages.
+#[inline]
+fn action(letter: &[u8]) -> Option<Action> {
+    match letter {
+        b"Q" => Some(Action::Queue),
+        b"M" => Some(Action::BackMerge),
+        b"F" => Some(Action::FrontMerge),
+        b"I" => Some(Action::Insert),
+        b"D" => Some(Action::Issue),
+        b"R" => Some(Action::Requeue),
+        b"C" => Some(Action::Complete),
+        b"X" => Some(Action::Split),
+        _ => None,
     }
-    issued
 }
 
 /// The fields that every line has.
@@ -81,7 +72,7 @@ impl<'a> Fields<'a> {
 
 #[derive(Debug)]
 struct Blkparse {
-    pairing: Pairing,
+    events: Events,
 }
 
 impl LineFormat for Blkparse {
@@ -96,18 +87,7 @@ impl LineFormat for Blkparse {
                 Some(_) => wrong("no event of blkparse"),
             };
         };
-        let action = match fields.action {
-            b"Q" => Action::Queue,
-            b"M" => Action::BackMerge,
-            b"F" => Action::FrontMerge,
-            b"I" => Action::Insert,
-            b"D" => Action::Issue,
-            b"R" => Action::Requeue,
-            b"C" => Action::Complete,
-            b"X" => Action::Split,
-            // Plugging, remapping, sleeping, allocation, messages.
-            _ => return Line::Ignored,
-        };
+        let Some(action) = action(fields.action) else { return Line::Ignored };
         let Some((letters, rest)) = word(fields.rest) else { return wrong("no operation") };
         let Some((sector, rest)) = word(rest) else { return wrong("no sector") };
         let Some(sector) = integer(sector) else {
@@ -122,52 +102,24 @@ impl LineFormat for Blkparse {
         let Some((number, rest)) = word(rest) else { return wrong("no length") };
         let Some(number) = integer(number) else { return wrong("the length is no number") };
         let (operation, flags) = rwbs::parse(letters);
-        let at = trace.clock.at(fields.at_ns, 1);
-        let mut event = Event::new(at.raw(), action, operation);
-        event.flags = flags;
-        (event.device, event.processor) = (fields.device, fields.processor);
-        (event.tid, event.sector) = (fields.tid, sector);
-        match (action, sign) {
-            (Action::Split, b"/") => event.split_at = number,
-            (Action::Split, _) => return wrong("a split without its second sector"),
-            (_, b"+") => {
-                let Some(bytes) = number.checked_mul(SECTOR_BYTES) else {
-                    return wrong("an impossible length");
-                };
-                event.bytes = bytes;
-            }
-            _ => return wrong("no length"),
-        }
-        let last = bracketed(rest);
-        if action == Action::Complete {
-            let digits = last.strip_prefix(b"-").unwrap_or(last);
-            event.error = integer(digits).and_then(|error| u16::try_from(error).ok()).unwrap_or(0);
-        } else if matches!(action, Action::Queue | Action::Issue) {
-            event.command = trace.names.number_of_bytes(last);
-        }
-        note_device(trace, fields.device);
-        self.pairing.take(&event, &mut trace.batch);
-        trace.counts = Some(self.pairing.counts());
-        Line::Used
+        let Fields { device, processor, at_ns, tid, .. } = fields;
+        let event = EventLine {
+            device,
+            processor,
+            at_ns,
+            tid,
+            action,
+            operation,
+            flags,
+            sector,
+            sign,
+            number,
+            rest,
+        };
+        self.events.take(&event, trace)
     }
 
     fn finish(&mut self, trace: &mut Trace) {
-        self.pairing.finish(&mut trace.batch);
-        trace.counts = Some(self.pairing.counts());
-    }
-}
-
-/// The text between the first and the last bracket: a command may contain brackets.
-pub(super) fn bracketed(text: &[u8]) -> &[u8] {
-    let begin = memchr::memchr(b'[', text).map_or(text.len(), |begin| begin + 1);
-    let end = memchr::memrchr(b']', text).unwrap_or(text.len());
-    text.get(begin..end).unwrap_or(b"")
-}
-
-pub(super) fn note_device(trace: &mut Trace, number: u32) {
-    let devices = &mut trace.facts.devices;
-    if devices.len() < 64 && !devices.iter().any(|device| device.number == number) {
-        let name = format!("{}:{}", number >> 20, number & 0xf_ffff);
-        devices.push(DeviceFacts { number, name, ..DeviceFacts::default() });
+        self.events.finish(trace);
     }
 }

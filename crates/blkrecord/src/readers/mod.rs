@@ -8,6 +8,7 @@ pub mod blktrace;
 mod bounded;
 mod clock;
 mod cloudphysics;
+mod events;
 mod fields;
 mod iolog;
 mod lines;

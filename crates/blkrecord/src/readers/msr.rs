@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::fields::{integer, separated};
 use super::native::only;
-use super::text::{Line, LineFormat, TextReader, Trace, facts_of, first_line, wrong};
+use super::text::{Line, LineFormat, TextReader, Trace, exactly, facts_of, first_line, wrong};
 use super::{Format, RecordReader, Source};
 use crate::error::RecordError;
 use crate::io::{Io, Operation, SECTOR_BYTES};
@@ -66,14 +66,10 @@ impl Msr {
 impl LineFormat for Msr {
     #[inline]
     fn take(&mut self, line: &[u8], trace: &mut Trace) -> Line {
-        let (fields, count) = separated::<7>(line, b',');
-        if count != 7 {
-            return if line.trim_ascii().is_empty() {
-                Line::Ignored
-            } else {
-                wrong("not 7 fields")
-            };
-        }
+        let fields = match exactly::<7>(line) {
+            Ok(fields) => fields,
+            Err(outcome) => return outcome,
+        };
         if fields[0] == b"Timestamp" {
             return Line::Ignored;
         }

@@ -5,16 +5,13 @@ use std::path::PathBuf;
 
 use memchr::memmem;
 
-use super::blkparse::{bracketed, note_device};
+use super::events::{self, EventLine, Events};
 use super::fields::{integer, integer32, seconds_as_ns, word};
-use super::native::only;
-use super::text::{Line, LineFormat, TextReader, Trace, facts_of, wrong};
-use super::{Format, HEAD_BYTES, RecordReader, Source};
+use super::text::{Line, LineFormat, Trace, wrong};
+use super::{Format, RecordReader, Source};
 use crate::error::RecordError;
-use crate::event::{Action, Event};
-use crate::facts::NO_QUEUEING;
-use crate::io::{Operation, SECTOR_BYTES, UNKNOWN_PROCESSOR, UNKNOWN_TASK, device_number};
-use crate::pairing::Pairing;
+use crate::event::Action;
+use crate::io::{Operation, UNKNOWN_PROCESSOR, UNKNOWN_TASK, device_number};
 use crate::rwbs;
 
 pub const FORMAT: Format = Format {
@@ -27,31 +24,9 @@ pub const FORMAT: Format = Format {
     several: false,
 };
 
-const MISSING: [&str; 2] = ["priorities and control groups", "processes of threads"];
-
 fn open(files: Vec<(PathBuf, Source)>) -> Result<Box<dyn RecordReader>, RecordError> {
-    let (path, mut source) = only(files)?;
-    let head = source.peek(HEAD_BYTES).map_err(|error| RecordError::system(&path, error))?;
-    let mut facts = facts_of(FORMAT.name, &MISSING);
-    let pairing = if begins_with_issues(head) {
-        facts.missing.push(NO_QUEUEING.to_owned());
-        Pairing::beginning_with_issues()
-    } else {
-        Pairing::new()
-    };
-    Ok(TextReader::boxed(&path, source, Perf { pairing }, facts))
-}
-
-fn begins_with_issues(head: &[u8]) -> bool {
-    let mut issued = false;
-    for fields in head.split(|byte| *byte == b'\n').filter_map(Fields::of) {
-        match fields.action {
-            Some(Action::Queue) => return false,
-            Some(Action::Issue) => issued = true,
-            _ => {}
-        }
-    }
-    issued
+    let action_of = |line: &[u8]| Fields::of(line).map(|fields| fields.action);
+    events::open(FORMAT.name, files, action_of, |events| Perf { events })
 }
 
 /// The fields that every line has.
@@ -100,7 +75,7 @@ impl<'a> Fields<'a> {
 
 #[derive(Debug)]
 struct Perf {
-    pairing: Pairing,
+    events: Events,
 }
 
 impl LineFormat for Perf {
@@ -130,38 +105,25 @@ impl LineFormat for Perf {
         let (Some(sector), Some(number)) = (integer(sector), integer(number)) else {
             return wrong("a sector or length is no number");
         };
-        let at = trace.clock.at(fields.at_ns, 1);
-        let mut event = Event::new(at.raw(), action, operation);
-        event.flags = flags;
-        (event.device, event.processor) = (device_number(major, minor), fields.processor);
-        (event.tid, event.sector) = (fields.tid, sector);
-        match (action, sign) {
-            (Action::Split, b"/") => event.split_at = number,
-            (Action::Split, _) => return wrong("a split without its second sector"),
-            (_, b"+") => {
-                let Some(bytes) = number.checked_mul(SECTOR_BYTES) else {
-                    return wrong("an impossible length");
-                };
-                event.bytes = bytes;
-            }
-            _ => return wrong("no length"),
-        }
-        let last = bracketed(rest);
-        if action == Action::Complete {
-            let digits = last.strip_prefix(b"-").unwrap_or(last);
-            event.error = integer(digits).and_then(|error| u16::try_from(error).ok()).unwrap_or(0);
-        } else if matches!(action, Action::Queue | Action::Issue) {
-            event.command = trace.names.number_of_bytes(last);
-        }
-        note_device(trace, event.device);
-        self.pairing.take(&event, &mut trace.batch);
-        trace.counts = Some(self.pairing.counts());
-        Line::Used
+        let Fields { processor, at_ns, tid, .. } = fields;
+        let event = EventLine {
+            device: device_number(major, minor),
+            processor,
+            at_ns,
+            tid,
+            action,
+            operation,
+            flags,
+            sector,
+            sign,
+            number,
+            rest,
+        };
+        self.events.take(&event, trace)
     }
 
     fn finish(&mut self, trace: &mut Trace) {
-        self.pairing.finish(&mut trace.batch);
-        trace.counts = Some(self.pairing.counts());
+        self.events.finish(trace);
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::fields::{integer, read_or_write, seconds_as_ns, separated};
 use super::native::only;
-use super::text::{Line, LineFormat, TextReader, Trace, facts_of, first_line, wrong};
+use super::text::{Line, LineFormat, TextReader, Trace, exactly, facts_of, first_line, wrong};
 use super::{Format, RecordReader, Source};
 use crate::error::RecordError;
 use crate::io::{Io, SECTOR_BYTES};
@@ -38,14 +38,10 @@ struct Systor;
 impl LineFormat for Systor {
     #[inline]
     fn take(&mut self, line: &[u8], trace: &mut Trace) -> Line {
-        let (fields, count) = separated::<6>(line, b',');
-        if count != 6 {
-            return if line.trim_ascii().is_empty() {
-                Line::Ignored
-            } else {
-                wrong("not 6 fields")
-            };
-        }
+        let fields = match exactly::<6>(line) {
+            Ok(fields) => fields,
+            Err(outcome) => return outcome,
+        };
         if fields[0] == b"Timestamp" {
             return Line::Ignored;
         }

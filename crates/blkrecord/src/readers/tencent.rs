@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::fields::{integer, separated};
 use super::native::only;
-use super::text::{Line, LineFormat, TextReader, Trace, facts_of, first_line, wrong};
+use super::text::{Line, LineFormat, TextReader, Trace, exactly, facts_of, first_line, wrong};
 use super::{Format, RecordReader, Source};
 use crate::error::RecordError;
 use crate::io::{Io, Operation, SECTOR_BYTES};
@@ -47,14 +47,10 @@ struct Tencent;
 impl LineFormat for Tencent {
     #[inline]
     fn take(&mut self, line: &[u8], trace: &mut Trace) -> Line {
-        let (fields, count) = separated::<5>(line, b',');
-        if count != 5 {
-            return if line.trim_ascii().is_empty() {
-                Line::Ignored
-            } else {
-                wrong("not 5 fields")
-            };
-        }
+        let fields = match exactly::<5>(line) {
+            Ok(fields) => fields,
+            Err(outcome) => return outcome,
+        };
         let [Some(seconds), Some(sector), Some(sectors)] =
             [fields[0], fields[1], fields[2]].map(integer)
         else {

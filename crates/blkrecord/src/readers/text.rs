@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::clock::Clock;
+use super::fields::separated;
 use super::lines::Lines;
 use super::{RecordReader, Source};
 use crate::batch::{BATCH_IOS, Batch};
@@ -23,6 +24,19 @@ pub enum Line {
     Wrong(Cow<'static, str>),
     /// The trace ends here; what follows is a summary.
     End,
+}
+
+/// The fields of a line of comma-separated values; or the outcome of a line that has another number of them.
+#[inline]
+pub fn exactly<const N: usize>(line: &[u8]) -> Result<[&[u8]; N], Line> {
+    let (fields, count) = separated::<N>(line, b',');
+    if count == N {
+        Ok(fields)
+    } else if line.trim_ascii().is_empty() {
+        Err(Line::Ignored)
+    } else {
+        Err(Line::Wrong(Cow::Owned(format!("not {N} fields"))))
+    }
 }
 
 /// A line that is wrong for a fixed reason.
