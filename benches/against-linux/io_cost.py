@@ -1,6 +1,6 @@
 """Compares io.cost on Linux 6.1 in virtual time with the simulator: I/Os of each group.
 
-Prints the table of docs/appendix/measurements.md. As any user::
+Prints the table of docs/appendix/tables/io-cost-against-linux.csv. As any user::
 
     python benches/against-linux/io_cost.py
 """
