@@ -17,6 +17,8 @@ PROGRAM = "blklab"
 _FENCE = re.compile(r"^( *)```(\w*)")
 _SHELL = {"", "sh", "bash", "console"}
 _BEGINS = re.compile(r"^(?:\$ |> )?(?=(?:sudo |[A-Z_]+=\S+ |git bisect run |podman run )|blklab )")
+ANSWERS = "questions-people-ask.md"
+_IN_A_CELL = re.compile(r"`((?:sudo )?blklab [^`]+)`")
 _BREAKS = {"|", "||", "&&", ";", "&", ">", "2>", ">>", "<", "do", "done"}
 
 
@@ -49,10 +51,15 @@ def documented_commands() -> tuple[DocumentedCommand, ...]:
 
 
 def commands_of_page(page: Path) -> Iterator[DocumentedCommand]:
-    """The commands in the shell blocks of a page."""
+    """The commands in the shell blocks of a page, and in the tables of the one that answers questions."""
     name = str(page.relative_to(ROOT))
-    for number, line in _shell_lines(page.read_text("utf-8")):
+    text = page.read_text("utf-8")
+    for number, line in _shell_lines(text):
         yield from commands_of_line(line, f"{name}:{number}")
+    if page.name == ANSWERS:
+        for number, line in enumerate(text.splitlines(), 1):
+            for command in _IN_A_CELL.findall(line) if line.startswith("|") else ():
+                yield from commands_of_line(command, f"{name}:{number}")
 
 
 def commands_of_line(line: str, place: str) -> Iterator[DocumentedCommand]:

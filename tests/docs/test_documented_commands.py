@@ -54,6 +54,7 @@ _READERS_OWN = {
     r"uml:": "needs a guest kernel",
     r"--cluster": "needs a cluster",
     r"/dev/(?!shm)|trace[.:]": "names a disk or a file of the reader's",
+    r"(?:FILE|FOLDER|[ab]\.txt|etcd\.txt)$": "names a file of the reader's",
     r"--resume|follow\.toml": "continues the reader's own run",
     r".*\$": "has a variable of the shell",
     r"fig-\d|table-\d|raw$|physical_device/|docker\.log|bench-results|bluestore": "reads a study's files",
