@@ -86,10 +86,13 @@ def matrix_document() -> MatrixDocument:
 
 
 def matrix_markdown() -> str:
-    """The table and its notes as Markdown."""
-    rows, notes = _rows_and_notes()
-    numbered = [f"{number}. {note}" for number, note in enumerate(notes, start=1)]
-    return "\n".join([markdown_table(_HEADINGS, rows), "", *numbered])
+    """The table as Markdown; the command has its notes."""
+    rows, _ = _rows_and_notes()
+    plain = [[cell.partition(" (")[0] for cell in row] for row in rows]
+    return (
+        markdown_table(_HEADINGS, plain)
+        + "\n\n`blklab doctor --matrix` says why not, and on which conditions."
+    )
 
 
 def matrix_text() -> Group:

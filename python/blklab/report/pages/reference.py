@@ -131,13 +131,13 @@ _SUPPORT = {
 
 
 def _job_options() -> str:
-    """Every option of fio's manual by what blklab does with it; meanings and reasons are in the file."""
+    """The options that models have, too; the file has every option of fio's manual."""
     options = sorted(json.loads(_core.job_options()), key=lambda option: option["name"])
-    parts = [f"[Meaning of each, or the reason against it]({FOLDER}/{_OPTIONS})."]
-    for support, title in _SUPPORT.items():
-        names = (f"`{one['name']}`" for one in options if one["support"] == support)
-        parts.append(f"**{title.capitalize()}**: {', '.join(names)}.")
-    return "\n\n".join(parts)
+    names = (f"`{one['name']}`" for one in options if one["support"] == "modelled")
+    return (
+        f"[All {len(options)} options]({FOLDER}/{_OPTIONS}), each with its meaning or the reason against it."
+        f" On hosts and in models: {', '.join(names)}."
+    )
 
 
 def _job_options_file() -> str:
