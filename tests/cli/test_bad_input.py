@@ -22,7 +22,7 @@ def _in_a_folder_with_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.fio").write_text(GOOD_JOB)
     (tmp_path / "odd.fio").write_text("[r]\nrw=randread\nbs=4k\nblub=3\nnumber_ios=5\n")
-    (tmp_path / "syntax.fio").write_text("[r]\nrw=randread\nbs=4k\n[broken\nnumber_ios=5\n")
+    (tmp_path / "syntax.fio").write_text("[r]\nrw=randread\nbs=4k\n[]\nnumber_ios=5\n")
     (tmp_path / "command.fio").write_text("[r]\nrw=read\nexec_prerun=rm -rf /\nnumber_ios=5\n")
     (tmp_path / "empty.fio").write_text("")
     (tmp_path / "binary.fio").write_bytes(b"[r]\nrw=\xff\xfe\n")

@@ -28,7 +28,7 @@ def few_questions(real_guest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_kernel_equals_itself_without_a_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judge, "_session", None)
+    monkeypatch.setattr(judge, "open_session", None)
     assert run([*JUDGE, "--kernel", "stock,stock"]) == ExitCode.OK
     page = capsys.readouterr().out
     assert page.startswith("The same bytes") and "2 questions, 2 the same to the bit." in page

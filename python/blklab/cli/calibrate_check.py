@@ -21,6 +21,7 @@ from blklab.quantities.visible import visible
     examples=(
         ("a file of somebody's drive", "blklab calibrate check drive.json"),
         ("the same, with its profile for sim:FILE", "blklab calibrate check drive.json -o drive.toml"),
+        ("which scheduler that drive wants", "blklab compare sim:drive.toml -w many-readers"),
     ),
 )
 @click.argument("file", metavar="FILE")
