@@ -16,6 +16,7 @@ from page_checks import (
     open_text,
     poor_contrast,
 )
+from waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -75,6 +76,36 @@ def test_paper(page: Page, tmp_path: Path) -> None:
     page.emulate(width=1280)
     _load(page, tmp_path, "decided")
     assert_printable(page, tmp_path / "report.pdf")
+
+
+def test_paper_begins_with_answer_and_chart(page: Page, tmp_path: Path) -> None:
+    page.emulate(width=718, height=1047, media="print")  # A4 in CSS pixels within usual margins
+    for case in ("decided", "equal", "undecided"):
+        _load(page, tmp_path, case)
+        place = "document.querySelector('{}').getBoundingClientRect().bottom"
+        bottoms = [page.evaluate(place.format(one)) for one in ("h1", "figure.chart")]
+        assert 0 < bottoms[0] < bottoms[1] < 1047, case
+        shown = (
+            "[...document.querySelectorAll('.contents, .cite a')].some((one) => one.offsetParent !== null)"
+        )
+        assert not page.evaluate(shown)
+
+
+def test_a_chart_is_saved_as_a_picture(page: Page, tmp_path: Path) -> None:
+    page.emulate(width=1280)
+    _load(page, tmp_path, "equal")
+    page.command("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    link = "document.querySelector('.cite a')"
+    file = tmp_path / page.evaluate(f"{link}.download")
+    page.evaluate(f"{link}.click()")
+    wait_until(file.exists, f"{file} is saved")
+    page.load(file)
+    marks = "[...document.querySelectorAll('.mark')]"
+    shown = "[getComputedStyle(one).fill, one.getBBox().width]"
+    found = page.evaluate(f"{marks}.map((one) => {shown})")
+    assert len({fill for fill, _ in found}) == len(analysed("equal")[0].spec.schedulers)
+    assert all(width > 0 for _, width in found)
+    assert page.errors == []
 
 
 def test_hostile_text_runs_nothing(page: Page, tmp_path: Path) -> None:

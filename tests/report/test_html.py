@@ -8,8 +8,10 @@ import itertools
 import json
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
 
 import pytest
+from markupsafe import Markup
 from report_cases import CASES, HOSTILE, analysed, html_of
 
 from blklab.analysis.metrics import METRICS
@@ -19,6 +21,7 @@ from blklab.records.samples import LatencyHistogram
 from blklab.report.charts.distribution import log_density
 from blklab.report.documents.comparison import compare_document
 from blklab.report.html.comparison import render_html
+from blklab.report.html.page import contents_of
 from blklab.report.summary.reproduce import repeat_command
 from blklab.testing.experiments import bin_value_ns, make_experiment, make_spec, make_target
 
@@ -73,7 +76,10 @@ def test_well_formed_and_self_contained(case: str) -> None:
     tags = {tag for tag, _ in outline.elements}
     assert not tags & {"img", "iframe", "object", "embed", "base", "form", "b-none"}
     for attribute in ("src", "href", "srcset", "action", "xlink:href", "data"):
-        assert all(value.startswith(("#", "data:image/png;base64,")) for value in outline.having(attribute))
+        assert all(
+            value.startswith(("#", "data:image/png;base64,", "data:image/svg+xml;base64,"))
+            for value in outline.having(attribute)
+        )
     assert not re.search(r"@import|url\(", "".join(outline.raw["style"]))
     assert not any(
         name.startswith("on") or name == "style" for _, given in outline.elements for name in given
@@ -157,13 +163,14 @@ def test_only_our_script_may_run() -> None:
 
 
 def test_order_of_the_content() -> None:
-    text = "".join(_outline(html_of("suspicious")).text)
+    contents = re.compile(r"<nav.*?</nav>", re.DOTALL)
+    text = "".join(_outline(contents.sub("", html_of("suspicious"))).text)
     order = [
         "No recommendation",
         "the control cached-read differs",
+        "IOPS, which decides",
         "Find what else was at work",
         "1 warning",
-        "IOPS, which decides",
         "Against none, block by block",
         "Other figures",
         "how many were slower",
@@ -206,6 +213,36 @@ def test_every_chart_of_every_workload() -> None:
     images = [given for tag, given in outline.elements if tag == "svg" and given.get("role") == "img"]
     assert images
     assert all(len(given["aria-label"] or "") > 20 for given in images)
+
+
+def test_every_chart_can_be_saved_and_cited() -> None:
+    record = analysed("decided")[0]
+    outline = _outline(_html(record))
+    links = [given for tag, given in outline.elements if tag == "a" and "download" in given]
+    assert len(links) == len(outline.having("data-chart"))
+    names = [given["download"] for given in links]
+    assert len(set(names)) == len(names) - 1  # the chart at the head is also in its workload's section
+    for link in links:
+        assert re.fullmatch(r"[a-z0-9-]+\.svg", link["download"] or "")
+        svg = base64.b64decode((link["href"] or "").partition(",")[2]).decode()
+        assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own drawing
+        # Programs for drawings know no variables.
+        assert "var(" not in svg
+    source = (
+        f"{record.spec.target}, run {record.run_id}, {record.created_at[:10]}, blklab {record.blklab_version}"
+    )
+    assert "".join(outline.text).count(source) == len(links)
+
+
+def test_contents_lead_to_every_section() -> None:
+    html = html_of("undecided")
+    nav = html[html.index('<nav class="contents"') : html.index("</nav>")]
+    titles = dict(re.findall(r'<a href="#([^"]+)">([^<]+)</a>', nav))
+    assert titles["workload-1"] == analysed("undecided")[0].spec.workloads[0].name
+    assert list(titles)[-3:] == ["reading-title", "machine-title", "again-title"]
+    two = Markup('<h2 id="first">First</h2><h2 id="second">Second</h2>')
+    assert contents_of(two) == []
+    assert contents_of(two + Markup('<h2 id="third">Third</h2>'))[2] == ("third", "Third")
 
 
 def test_says_how_to_repeat_and_what_was_found() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup, escape
 
@@ -19,7 +20,8 @@ from blklab.report.documents.comparison import CompareDocument
 from blklab.report.documents.parts import OUTCOME_SIGNS
 from blklab.report.drawing.palette import appearances
 from blklab.report.html.findings import goal_section, sweep_sections
-from blklab.report.html.page import inert_json, page_environment, page_script, page_style
+from blklab.report.html.page import contents_of, inert_json, page_environment, page_script, page_style
+from blklab.report.html.pictures import cited
 from blklab.report.html.sections import WorkloadSection, legend, workload_section
 from blklab.report.html.tables import setting_tables
 from blklab.report.summary.designs import conduct_sentence, extent, most_samples, units_in_use
@@ -72,6 +74,8 @@ def render_html(
     script, digest = page_script()
     environment = page_environment()
     environment.filters["unbroken"] = _unbroken
+    environment.filters["contents"] = contents_of
+    environment.filters["cited"] = partial(cited, document=document, looks=looks)
     return environment.get_template("report.html.j2").render(
         document=document,
         record=record,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -27,13 +28,33 @@ def page_environment() -> Environment:
 
 def page_style() -> Markup:
     """The style sheet: this package's own file."""
-    return Markup(colour_rules() + _asset("report.css"))  # noqa: S704
+    return Markup(colour_rules() + style_sheet())  # noqa: S704
+
+
+def style_sheet() -> str:
+    """The style sheet of all pages, without the schedulers' colours."""
+    return _asset("report.css")
 
 
 def page_script() -> tuple[Markup, str]:
     """The script, this package's own file, and its hash for the page's policy."""
     script = _asset("report.js")
     return Markup(script), base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()  # noqa: S704
+
+
+_HEADING = re.compile(
+    r'<h2 id="([^"]+)">(.*?)</h2>|<details class="workload" id="([^"]+)".*?<h2>(.*?)</h2>', re.S
+)
+
+FEWEST_CONTENTS = 3
+"""Sections from which a page has a table of contents."""
+
+
+def contents_of(main: Markup) -> list[tuple[str, Markup]]:
+    """Anchor and title of each section, for a table of contents; empty if there are too few."""
+    # Titles were escaped when the sections were made.
+    found = [(one[1] or one[3], Markup(one[2] or one[4])) for one in _HEADING.finditer(main)]  # noqa: S704
+    return found if len(found) >= FEWEST_CONTENTS else []
 
 
 def inert_json(document: BaseModel) -> Markup:

@@ -250,7 +250,7 @@ def _relative(
     if not rows:
         return None
     title = f"Against {leader}, {unit.name} by {unit.name}"
-    note = "Drift cancels out here, so this is sharper than the chart above. The verdict rests on it."
+    note = "Drift cancels out here, so this is sharper than the chart of means. The verdict rests on it."
     return relative_chart(title, rows, leader, document.margin, note)
 
 
