@@ -211,10 +211,16 @@ def _written(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
+def _in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this; an import of its packages alone does not say so."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
 def _display(progress: bool | None) -> ProgressDisplay | None:
     """The command line's display of progress, if it is wanted."""
     if progress is None:
-        progress = os.isatty(2) or "ipykernel" in sys.modules
+        progress = os.isatty(2) or _in_notebook()
     if not switch_of("progress", progress):
         return None
     from blklab.cli.progress import ProgressDisplay  # noqa: PLC0415 - imports the command line
