@@ -1,8 +1,11 @@
 """Counts how often a scheduler "beats" itself: comparisons of none with none on a real disk (root).
 
     python benches/verdicts/a_against_a.py [--target DIRECTORY] [--comparisons 20] [--blocks 6] [--runtime 1s]
+    python benches/verdicts/a_against_a.py --copy --scheduler kyber --target loop:1g --comparisons 100
 
-Every winner is false. At 95 % confidence at most one in twenty is expected.
+With ``--copy`` an unchanged copy, a module that blklab builds, stands against the original. On a machine that
+takes no modules the scheduler stands for it: only loading and the compiler are left out. Every winner is
+false. At 95 % confidence at most one in twenty is expected.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from pathlib import Path
 
 from against_itself import against_itself, passing_store
 
@@ -17,7 +21,7 @@ from blklab.analysis.verdict import analyse
 from blklab.cli.output import console_out
 from blklab.cli.progress import ProgressDisplay
 from blklab.experiment.pipeline import compare
-from blklab.spec.request import build_specs
+from blklab.spec.request import SpecValues, build_specs
 
 
 def main() -> int:
@@ -29,8 +33,12 @@ def main() -> int:
     arguments.add_argument("--runtime", default="1s")
     arguments.add_argument("--workload", default="random-read-4k-qd32")
     arguments.add_argument("--scheduler", default="none")
+    arguments.add_argument("--copy", action="store_true")
     given = arguments.parse_args()
+    with_copy = given.copy and Path("/proc/modules").exists()
     console = console_out()
+    if given.copy:
+        console.print(f"{given.scheduler} and {'its copy' if with_copy else 'itself: no modules here'}")
     outcomes: Counter[str] = Counter()
     with passing_store() as store:
         for number in range(given.comparisons):
@@ -42,6 +50,9 @@ def main() -> int:
                 runtime=given.runtime,
                 seed=number,
             )
+            if with_copy:
+                arms = f"{given.scheduler},{given.scheduler}@copy"
+                values = values.overlaid_by(SpecValues(schedulers=arms))
             with ProgressDisplay(quiet=not sys.stderr.isatty()) as display:
                 record = compare(build_specs(values)[0], store, display)
             analysis = analyse(record)
