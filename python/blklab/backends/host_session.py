@@ -39,6 +39,7 @@ from blklab.linux.load.fio import (
     read_report,
 )
 from blklab.linux.load.hdparm import Hdparm
+from blklab.linux.load.lost_disks import loads_end_with_their_disks
 from blklab.linux.load.numa import numa_warnings
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.machine.writeback import WritebackSettings, writeback_in_force
@@ -145,6 +146,7 @@ class HostSession:
         with (
             self._grace_periods.shortened(self._journal),
             self._monitor.monitoring(load_ns(stretch)),
+            loads_end_with_their_disks(self._disks),
             self._loads.fio.started(stretch, folder) as process,
         ):
             turns, end_ns = take_turns(stretch, self._settings, process, folder)
@@ -276,7 +278,8 @@ class HostSession:
         of_groups = self._groups.read_back()
         self._monitor.events = None
         load = self._loads.of(cell.workload)
-        report, engine = load.run(cell, changes)
+        with loads_end_with_their_disks(self._disks):
+            report, engine = load.run(cell, changes)
         self._check_disks()
         error = report.error
         late: list[str] = []
