@@ -244,7 +244,7 @@ class Machine:
 
     def load_runs_on(self, path: str) -> bool:
         """Whether fio has a disk, or a file in a folder, open; blklab also starts fio to ask it questions."""
-        opened = "for process in $(pgrep -x fio); do ls -l /proc/$process/fd 2>/dev/null; done"
+        opened = "for process in $(pgrep -x fio); do ls -l /proc/$process/fd 2>/dev/null || true; done"
         return f"-> {path}" in self.run(opened).text
 
     def names(self) -> dict[str, str]:
