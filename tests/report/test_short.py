@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 from report_cases import CASES, analysed
 from switchback_cases import SWITCHBACKS
@@ -65,3 +66,49 @@ def test_notes_are_no_warnings_and_are_printed_once() -> None:
     assert "computing takes no time" not in _printed(document)
     assert _printed(document, verbose=True).count("computing takes no time") == 1
     assert "WARNING: the disk is degraded" in _printed(document)
+
+
+def test_jobs_stand_beneath_the_bars_with_their_ratio() -> None:
+    document = compare_document(record := CASES["depends"](), analyse(record))
+    text = _printed(document)
+    assert "reader-beside-writers by job" in text
+    (heading,) = [line for line in text.splitlines() if " by job" in line]
+    assert heading.endswith("reader : background")
+    rows = text.splitlines()[text.splitlines().index(heading) + 1 :][:2]
+    assert [row.split()[0] for row in rows] == ["none", "bfq"]
+    assert all(row.endswith("3 : 1") for row in rows)
+
+
+def test_rates_give_way_to_ratios_where_a_terminal_is_narrow() -> None:
+    document = compare_document(record := CASES["depends"](), analyse(record))
+    wide, narrow = io.StringIO(), io.StringIO()
+    render(document, Terminal(file=wide, width=120))
+    render(document, Terminal(file=narrow, width=60))
+    assert "(25 %)" in wide.getvalue()
+    assert "(25 %)" not in narrow.getvalue()
+    assert "reader : background" in narrow.getvalue()
+
+
+def test_a_goal_says_which_part_decided() -> None:
+    document = compare_document(record := CASES["purpose"](), analyse(record))
+    assert "decides between kyber and `none`: -37.9 %" in " ".join(_printed(document).split())
+
+
+def test_after_two_repetitions_nothing_is_estimated_and_the_way_on_is_named() -> None:
+    record = make_experiment(make_spec(["none", "bfq"], blocks=2))
+    text = " ".join(_printed(compare_document(record, analyse(record))).split())
+    assert "Not known yet: 2 repetitions are too few for an answer." in text
+    assert "not worth it" not in text
+    assert f"blklab compare --resume {record.run_id} --blocks 18" in text
+
+
+def test_a_report_counts_repetitions_whatever_their_design() -> None:
+    for record in (CASES["decided"](), SWITCHBACKS["undecided"]()):
+        (measured,) = [
+            line
+            for line in _printed(compare_document(record, analyse(record))).split("\n\n")
+            if "Measured on" in line
+        ]
+        said = " ".join(measured.split())
+        assert re.search(r"\d+ repetitions", said)
+        assert not re.search(r"\d+ (block|round)s?\b", said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from blklab.quantities.formatting import percent_text
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.recordings.waits import TaskWaits, Waits
 from blklab.report.charts.heat_map import heat_map
@@ -60,7 +61,7 @@ def _facts(waits: Waits) -> list[tuple[str, str, str]]:
         facts.append(("median", format_duration(latency.p50), f"99 %: {format_duration(latency.p99)}"))
     if waits.issues_known and waits.queues_known and everything.latency_ns.sum:
         share = everything.queue_ns.sum / everything.latency_ns.sum
-        facts.append(("in the queue", f"{share:.0%}", "of all waiting; the rest in the device"))
+        facts.append(("in the queue", percent_text(share), "of all waiting; the rest in the device"))
     return facts
 
 
