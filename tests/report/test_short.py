@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 
+import pytest
 from report_cases import CASES, analysed
 from switchback_cases import SWITCHBACKS
 
@@ -12,7 +13,9 @@ from blklab.analysis.verdict import analyse
 from blklab.quantities.notes import Note, split, stored
 from blklab.records.samples import SLOW_SWITCH
 from blklab.report.documents.comparison import CompareDocument, compare_document
+from blklab.report.documents.job_shares import JobRatioPart
 from blklab.report.summary.failures import failures_of, lost_slots_sentence
+from blklab.report.summary.job_shares import ratio_text
 from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import render
 from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec
@@ -112,3 +115,18 @@ def test_a_report_counts_repetitions_whatever_their_design() -> None:
         said = " ".join(measured.split())
         assert re.search(r"\d+ repetitions", said)
         assert not re.search(r"\d+ (block|round)s?\b", said)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "text"),
+    [
+        (7.9, 7.7, 8.1, "7.9 : 1 [7.7, 8.1]"),
+        (0.0125, 0.01, 0.02, "1 : 80 [50, 100]"),
+        (0.5, None, None, "1 : 2"),
+        (3.0, 3.0, 3.0, "3 : 1"),
+    ],
+)
+def test_the_larger_side_of_a_ratio_has_the_number(
+    ratio: float, low: float | None, high: float | None, text: str
+) -> None:
+    assert ratio_text(JobRatioPart(first="a", second="b", ratio=ratio, low=low, high=high)) == text

@@ -53,11 +53,15 @@ def _ratio(part: JobSharesPart, first: str, second: str) -> str:
 
 
 def ratio_text(found: JobRatioPart) -> str:
-    """``7.9 : 1 [7.7, 8.1]``."""
-    mean = f"{_number(found.ratio)} : 1"
-    if found.low is None or found.high is None:
+    """``7.9 : 1 [7.7, 8.1]``, and where the second job has more ``1 : 7.9 [7.7, 8.1]``."""
+    if 0 < found.ratio < 1:
+        mean = f"1 : {_number(1 / found.ratio)}"
+        bounds = [None if not bound else 1 / bound for bound in (found.high, found.low)]
+    else:
+        mean, bounds = f"{_number(found.ratio)} : 1", [found.low, found.high]
+    if bounds[0] is None or bounds[1] is None:
         return mean
-    low, high = _number(found.low), _number(found.high)
+    low, high = map(_number, (bounds[0], bounds[1]))
     # In virtual time repetitions may agree to the last digit.
     return mean if low == high else f"{mean} [{low}, {high}]"
 
