@@ -46,7 +46,7 @@ def behaviour_of_recording(
 ) -> Behaviour:
     """The counters of a recorded run.
 
-    Jobs are told apart by what they do, since all are processes of one name: a job that reads and one that
+    Reading and writing tell jobs apart, since all are processes of one name: a job that reads and one that
     writes are two parties, and two that read are one.
 
     Raises:

@@ -9,6 +9,7 @@ from blklab.quantities.units import format_bytes, format_duration
 from blklab.recordings.waits import TaskWaits, Waits
 from blklab.report.charts.heat_map import heat_map
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
+from blklab.report.html.shell import with_shell
 from blklab.report.waits.document import WhereDocument
 from blklab.report.waits.text import (
     PATTERN_TITLES,
@@ -27,7 +28,7 @@ def where_html(document: WhereDocument) -> str:
     waits = document.waits
     script, digest = page_script()
     shown = [*waits.tasks[:MOST_TASKS], waits.all]
-    return (
+    page = (
         page_environment()
         .get_template("where.html.j2")
         .render(
@@ -48,6 +49,7 @@ def where_html(document: WhereDocument) -> str:
             data=inert_json(document),
         )
     )
+    return with_shell(page, document.file, "blklab where")
 
 
 def _facts(waits: Waits) -> list[tuple[str, str, str]]:
