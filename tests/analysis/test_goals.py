@@ -132,10 +132,10 @@ def test_with_a_goal_only_the_goal_says_what_more_blocks_would_do() -> None:
         spec = make_spec(("none", "bfq"), blocks=5, goal=goal)
         analysis = analyse(make_experiment(spec, behaviours=behaviours))
         assert analysis.verdict.status == "undecided"
-        assert "more block" in basis_text(analysis.verdict.basis)
+        assert "more repetition" in basis_text(analysis.verdict.basis)
         texts[goal] = first_place_text(analysis.metric_verdicts[0].place)
     assert texts[None].startswith(texts["iops=1"] + "; ")
-    assert "more block" in texts[None] and "more block" not in texts["iops=1"]
+    assert "more repetition" in texts[None] and "more repetition" not in texts["iops=1"]
 
 
 def test_a_metric_that_does_not_exist() -> None:

@@ -41,11 +41,11 @@ def test_more_than_ten_times_has_no_upper_end_and_is_not_worth_it() -> None:
 @pytest.mark.parametrize(
     ("unit", "least", "most", "text"),
     [
-        (BLOCKS, 12, 90, "12 to 90 more blocks"),
-        (BLOCKS, 12, None, "at least 12 more blocks"),
-        (BLOCKS, 1, 1, "about 1 more block"),
-        (SampleUnit(250_000_000), 300, 900, "300 to 900 more rounds (5 to 15 min of load)"),
-        (SampleUnit(250_000_000), 30, 900, "30 to 900 more rounds (30 s to 15 min of load)"),
+        (BLOCKS, 12, 90, "12 to 90 more repetitions"),
+        (BLOCKS, 12, None, "at least 12 more repetitions"),
+        (BLOCKS, 1, 1, "about 1 more repetition"),
+        (SampleUnit(250_000_000), 300, 900, "300 to 900 more repetitions (5 to 15 min of load)"),
+        (SampleUnit(250_000_000), 30, 900, "30 to 900 more repetitions (30 s to 15 min of load)"),
     ],
 )
 def test_a_range_in_words(unit: SampleUnit, least: int, most: int | None, text: str) -> None:

@@ -74,7 +74,7 @@ def test_noise_leaves_the_question_open_and_says_for_how_long() -> None:
 def test_two_blocks_decide_nothing() -> None:
     analysis = _analyse({"none": 1.0, "bfq": 3.0}, noise=0.0001, blocks=2)
     assert analysis.verdict.status == "undecided"
-    assert "at least 3 blocks" in basis_text(analysis.verdict.basis)
+    assert "at least 3 repetitions" in basis_text(analysis.verdict.basis)
 
 
 def test_a_scheduler_against_itself_seldom_wins() -> None:

@@ -80,3 +80,25 @@ def test_pages_are_opened(
     monkeypatch.setattr("webbrowser.open", lambda _: False)
     browser.open_page("page.html")
     assert "no browser to open page.html" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_each_run_is_one_line_that_fits_the_terminal(
+    width: int, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert run(["runs", "--all", "--store", store]) == 0
+    heading, *rows = capsys.readouterr().out.splitlines()
+    assert [row[: len(OWN)] for row in rows] == [OF_A_STUDY, OWN]
+    assert all(len(row.rstrip()) <= width for row in rows)
+    assert ("made" in heading.split()) == ("schedulers" in heading.split()) == (width == 120)
+
+
+def test_a_run_that_did_not_end_says_so_in_place_of_a_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = str(tmp_path / "runs.sqlite")
+    with Store.opened(url) as store:
+        store.begin(make_experiment().model_copy(update={"run_id": OWN, "state": "running"}))
+    assert run(["runs", "--store", url]) == 0
+    assert " running " in capsys.readouterr().out

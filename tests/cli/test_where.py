@@ -72,10 +72,10 @@ def test_the_text_names_who_held_the_device(trace: Path, capsys: pytest.CaptureF
     assert run(["where", str(trace)]) == ExitCode.OK
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.startswith(
-        "A scheduler matters here: 52% of all waiting was in the queue, where a scheduler"
+        "A scheduler matters here: 52 % of all waiting was in the queue, where a scheduler"
     )
-    assert "<b>reader[800]: waiting in the queue 1.10 ms, held by writer[700] 82%" in printed
-    assert "nobody (the device was idle) 18%" in printed
+    assert "<b>reader[800]: waiting in the queue 1.10 ms, held by writer[700] 82 %" in printed
+    assert "nobody (the device was idle) 18 %" in printed
 
 
 def test_traces_without_completions_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +132,7 @@ def test_writeback_is_named(trace: Path) -> None:
     ]
     found = priority_findings(waits.model_copy(update={"tasks": tasks}))
     (text,) = [finding.text for finding in found if finding.subject == "submitter"]
-    assert "kernel threads submitted 100%" in text
+    assert "kernel threads submitted 100 %" in text
     assert "really submitted by kworker/u4:2 (" in text
 
 
@@ -286,3 +286,16 @@ def test_what_a_trace_lacks_is_never_0(
         row = next(line for line in printed.splitlines() if line.startswith("unknown "))
         assert row.split() == ["unknown", "1", *["5.00", "ms"] * 3]
         assert "some under way" in printed
+
+
+def test_the_page_is_named_and_opened_if_asked(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("blklab.cli.where.open_page", opened.append)
+    page = tmp_path / "page.html"
+    assert run(["where", str(trace), "--html", str(page)]) == ExitCode.OK
+    assert capsys.readouterr().out.splitlines()[-1] == f"page: {page}"
+    assert not opened
+    assert run(["where", str(trace), "--html", str(page), "--open"]) == ExitCode.OK
+    assert opened == [str(page)]

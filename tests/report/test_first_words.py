@@ -116,7 +116,7 @@ def test_claims_of_what_is_known_are_those_of_the_comparisons() -> None:
 def test_no_settled_pair_is_said_plainly() -> None:
     document = _document(_disturbed())
     assert not anything_settled(known_so_far(document))
-    assert "No pair is settled after 6 blocks." in _printed(document)
+    assert "No pair is settled after 6 repetitions." in _printed(document)
 
 
 def test_equal_candidates_are_known_though_a_third_is_open() -> None:

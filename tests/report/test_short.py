@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 
+import pytest
 from report_cases import CASES, analysed
 from switchback_cases import SWITCHBACKS
 
@@ -11,7 +13,9 @@ from blklab.analysis.verdict import analyse
 from blklab.quantities.notes import Note, split, stored
 from blklab.records.samples import SLOW_SWITCH
 from blklab.report.documents.comparison import CompareDocument, compare_document
+from blklab.report.documents.job_shares import JobRatioPart
 from blklab.report.summary.failures import failures_of, lost_slots_sentence
+from blklab.report.summary.job_shares import ratio_text
 from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import render
 from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec
@@ -65,3 +69,64 @@ def test_notes_are_no_warnings_and_are_printed_once() -> None:
     assert "computing takes no time" not in _printed(document)
     assert _printed(document, verbose=True).count("computing takes no time") == 1
     assert "WARNING: the disk is degraded" in _printed(document)
+
+
+def test_jobs_stand_beneath_the_bars_with_their_ratio() -> None:
+    document = compare_document(record := CASES["depends"](), analyse(record))
+    text = _printed(document)
+    assert "reader-beside-writers by job" in text
+    (heading,) = [line for line in text.splitlines() if " by job" in line]
+    assert heading.endswith("reader : background")
+    rows = text.splitlines()[text.splitlines().index(heading) + 1 :][:2]
+    assert [row.split()[0] for row in rows] == ["none", "bfq"]
+    assert all(row.endswith("3 : 1") for row in rows)
+
+
+def test_rates_give_way_to_ratios_where_a_terminal_is_narrow() -> None:
+    document = compare_document(record := CASES["depends"](), analyse(record))
+    wide, narrow = io.StringIO(), io.StringIO()
+    render(document, Terminal(file=wide, width=120))
+    render(document, Terminal(file=narrow, width=60))
+    assert "(25 %)" in wide.getvalue()
+    assert "(25 %)" not in narrow.getvalue()
+    assert "reader : background" in narrow.getvalue()
+
+
+def test_a_goal_says_which_part_decided() -> None:
+    document = compare_document(record := CASES["purpose"](), analyse(record))
+    assert "decides between kyber and `none`: -37.9 %" in " ".join(_printed(document).split())
+
+
+def test_after_two_repetitions_nothing_is_estimated_and_the_way_on_is_named() -> None:
+    record = make_experiment(make_spec(["none", "bfq"], blocks=2))
+    text = " ".join(_printed(compare_document(record, analyse(record))).split())
+    assert "Not known yet: 2 repetitions are too few for an answer." in text
+    assert "not worth it" not in text
+    assert f"blklab compare --resume {record.run_id} --blocks 18" in text
+
+
+def test_a_report_counts_repetitions_whatever_their_design() -> None:
+    for record in (CASES["decided"](), SWITCHBACKS["undecided"]()):
+        (measured,) = [
+            line
+            for line in _printed(compare_document(record, analyse(record))).split("\n\n")
+            if "Measured on" in line
+        ]
+        said = " ".join(measured.split())
+        assert re.search(r"\d+ repetitions", said)
+        assert not re.search(r"\d+ (block|round)s?\b", said)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "text"),
+    [
+        (7.9, 7.7, 8.1, "7.9 : 1 [7.7, 8.1]"),
+        (0.0125, 0.01, 0.02, "1 : 80 [50, 100]"),
+        (0.5, None, None, "1 : 2"),
+        (3.0, 3.0, 3.0, "3 : 1"),
+    ],
+)
+def test_the_larger_side_of_a_ratio_has_the_number(
+    ratio: float, low: float | None, high: float | None, text: str
+) -> None:
+    assert ratio_text(JobRatioPart(first="a", second="b", ratio=ratio, low=low, high=high)) == text

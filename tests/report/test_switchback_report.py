@@ -230,7 +230,7 @@ def test_good_enough_is_a_reason_to_stay() -> None:
 
 def test_nothing_is_promised_before_anything_is_known() -> None:
     assert answer_of(_made("short")[1]).headline == "Not known yet"
-    assert "too few rounds for intervals" in " ".join(_printed(_made("short")[1]).split())
+    assert "too few repetitions for intervals" in " ".join(_printed(_made("short")[1]).split())
 
 
 def test_units() -> None:
@@ -238,8 +238,8 @@ def test_units() -> None:
     assert unit_of(document, LOG.name) == BLOCKS
     rounds = unit_of(document, READS.name)
     assert rounds.count(1) == "1 round"
-    assert rounds.more(30, len(SPEEDS)) == "30 more rounds (30 s of load)"
-    assert BLOCKS.more(1, 4) == "1 more block"
+    assert rounds.more(30, len(SPEEDS)) == "30 more repetitions (30 s of load)"
+    assert BLOCKS.more(1, 4) == "1 more repetition"
     assert rounds.within_reach(7200, 4)
     assert not rounds.within_reach(7201, 4)
     assert not SampleUnit().within_reach(1001, 4)

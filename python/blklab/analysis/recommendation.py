@@ -125,6 +125,9 @@ def recommend(found: Findings, subject: Subject, limit: float) -> Recommendation
         return says("withheld", "control", None)
     if found.status in ("best", "equal"):
         return _settled(found, own, says)
+    if (why := _why_unknown(found)) == "too_few":
+        # In virtual time two repetitions may agree to the last digit, so that their bounds look certain.
+        return says("unknown", why, None)
     return _while_open(found, own, limit, says)
 
 

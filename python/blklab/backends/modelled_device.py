@@ -96,8 +96,7 @@ def _preconditioned(target: ModelTarget) -> ModelTarget:
 
 def with_machine(description: TargetDescription, machine: Machine) -> TargetDescription:
     """The target, with the processors that it runs on."""
-    words = machine.description()
-    details = {**description.details, "processors": words}
+    details = {**description.details, "processors": machine.description()}
     joint = "where" if machine.is_free else "on"
-    summary = f"{description.summary}, {joint} {words}"
+    summary = f"{description.summary}, {joint} {machine.brief_description()}"
     return description.model_copy(update={"summary": summary, "details": details})

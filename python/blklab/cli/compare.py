@@ -32,7 +32,7 @@ from blklab.cli.output import console_out, print_note, require_writable, write_o
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpecError, UsageError
 from blklab.experiment.nearest_model import answer_of_nearest_model, nearest_model_beneath
-from blklab.experiment.observation import with_observed_runs
+from blklab.experiment.observation import is_observed_unasked, with_observed_runs
 from blklab.experiment.pipeline import check_workers, compare, planned_commands
 from blklab.experiment.prerequisites import require_all
 from blklab.linux.scratch.space import Announce
@@ -95,9 +95,11 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_lim
     help="Show the nearest modelled disk's answer as well. Default: if this disk's is not known yet.",
 )
 @click.option(
-    "--no-why",
-    is_flag=True,
-    help="On simulated targets, do not observe more runs to say what made the difference.",
+    "--why/--no-why",
+    "why",
+    default=None,
+    help="Observe one more run of the best scheduler and of each that it beats, and say what made the "
+    "difference: on disks by a recording, for guests by the simulator. Default: on simulated targets.",
 )
 @no_gate_option
 @store_option
@@ -116,7 +118,7 @@ def command(
     junit_file: str | None,
     html_file: str | None,
     model_answer: bool | None,
-    no_why: bool,
+    why: bool | None,
     no_gate: bool,
     store_url: str | None,
     verbose: bool,
@@ -158,7 +160,7 @@ def command(
         store_url=store_url,
         verbose=verbose,
         quiet=quiet,
-        explains=not no_why,
+        explains=why,
         gates=not no_gate,
     ).code
 
@@ -185,7 +187,7 @@ def compare_and_show(
     store_url: str | None = None,
     verbose: bool = False,
     quiet: bool = False,
-    explains: bool = True,
+    explains: bool | None = None,
     shows: bool = True,
     tells_plan: bool = True,
     gates: bool = True,
@@ -205,7 +207,7 @@ def compare_and_show(
         store_url: The store of runs; None for the usual one.
         verbose: Whether to print all figures.
         quiet: Whether to show no progress.
-        explains: Whether to look for what made the differences, on models.
+        explains: Whether to look for what made the differences; None: on models.
         shows: Whether to print reports for people.
         tells_plan: Whether to print the plan; not where it was agreed on.
         gates: Whether patched schedulers pass the gate in a guest before a disk of this machine.
@@ -258,11 +260,11 @@ def compare_and_show(
 
 
 def _explained(
-    record: ExperimentRecord, store: Store, display: ProgressDisplay, *, explains: bool
+    record: ExperimentRecord, store: Store, display: ProgressDisplay, *, explains: bool | None
 ) -> tuple[ExperimentRecord, Analysis]:
     """The record with runs that were observed, if the differences are to be explained, and its analysis."""
     analysis = analyse(record)
-    if explains:
+    if is_observed_unasked(record) if explains is None else explains:
         record = with_observed_runs(record, analysis, store, display)
     return record, analysis
 

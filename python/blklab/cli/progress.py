@@ -9,7 +9,7 @@ from blklab.cli.progress_line import ProgressLine
 from blklab.experiment.blocks import Progress as RunProgress
 from blklab.experiment.outlook import Outlook, Shortage
 from blklab.experiment.racing import OpenQuestion
-from blklab.quantities.formatting import TIMES, count_of, scheduler_text
+from blklab.quantities.formatting import TIMES, count_of, percent_text, scheduler_text
 from blklab.quantities.notes import split
 from blklab.quantities.sample_units import BLOCKS, rough_budget, rough_duration
 from blklab.records.experiment import ExperimentRecord
@@ -69,7 +69,7 @@ class ProgressDisplay(ProgressLine):
         self._last_failure = None
         done = self._fraction(progress)
         states = [
-            "" if done is None else f"{done:.0%}".replace("%", " %"),
+            "" if done is None else percent_text(done),
             _time_left(progress),
             standing(progress.open),
             f"{self._failed} failed" if self._failed else "",

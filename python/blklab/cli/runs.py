@@ -16,11 +16,14 @@ from blklab.cli.output import console_out, print_note, require_writable, write_t
 from blklab.errors import ExitCode, StoreError, UsageError
 from blklab.records.run_files import run_files_folder
 from blklab.records.run_ids import is_run_id
-from blklab.records.store import Store
+from blklab.records.store import RunSummary, Store
 from blklab.report.documents.between_runs import change_document
 from blklab.report.monitoring.junit import junit_xml
 from blklab.report.monitoring.junit_changes import change_suite
 from blklab.report.text.between_runs import render_change
+
+_WIDE = 110
+"""From so many columns on the list has times and schedulers too."""
 
 
 @described_group(
@@ -76,28 +79,35 @@ def command(
         console.print("no run is stored yet; `blklab compare` makes one")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    # People copy a run's name, so it must not wrap.
-    for heading in ("run", "state"):
-        table.add_column(heading, no_wrap=True)
     several_hosts = len({summary.host for summary in summaries if summary.host}) > 1
-    for heading in (*(["host"] if several_hosts else []), "verdict", "target", "schedulers", "workloads"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("runs made", justify="right")
+    has_room = console.width >= _WIDE
+    # A row is a line: what has no room is cut, and people copy a run's name whole.
+    table.add_column("run", no_wrap=True, min_width=max((len(one.run_id) for one in summaries), default=3))
+    hosts = ["host"] if several_hosts else []
+    more = ["made", "schedulers"] if has_room else []
+    for heading in (*hosts, *more[:1], "verdict", "target", *more[1:], "workloads"):
+        table.add_column(heading, no_wrap=True, overflow="ellipsis")
     for summary in summaries:
         table.add_row(
             summary.run_id,
-            summary.state,
             *([summary.host] if several_hosts else []),
-            summary.verdict,
+            *([summary.created_at[:16].replace("T", " ")] if has_room else []),
+            _verdict(summary),
             summary.target,
-            ", ".join(summary.schedulers),
+            *([", ".join(summary.schedulers)] if has_room else []),
             ", ".join(summary.workloads),
-            str(summary.samples),
         )
     if summaries:
         console.print(table)
     if of_studies:
         console.print(f"{of_studies} runs of studies are left out; --all shows them", soft_wrap=True)
+
+
+def _verdict(summary: RunSummary) -> str:
+    """The verdict, or why there is none."""
+    if summary.state == "complete":
+        return summary.verdict
+    return f"{summary.verdict} ({summary.state})" if summary.verdict else summary.state
 
 
 @command.command(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from blklab.cli.browser import open_page
 from blklab.cli.commands import described_command
-from blklab.cli.options import json_option
+from blklab.cli.options import json_option, open_option
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.errors import ExitCode
 from blklab.recordings.trace import trace_formats
@@ -40,8 +41,15 @@ from blklab.report.waits.text import MOST_TASKS, render_where
 @click.option(
     "--html", "html_file", metavar="FILE", help="Write a page with the latencies over time to FILE."
 )
+@open_option
 def command(
-    *, record: str, format_name: str | None, most_tasks: int, json_file: str | None, html_file: str | None
+    *,
+    record: str,
+    format_name: str | None,
+    most_tasks: int,
+    json_file: str | None,
+    html_file: str | None,
+    opens: bool,
 ) -> int:
     """Show where the I/Os of RECORD waited: in the queue or in the device, and who held the device meanwhile.
 
@@ -60,5 +68,9 @@ def command(
         write_text(html_file, where_html(document))
     if json_file != "-" and html_file != "-":
         render_where(document, console_out(), most_tasks=most_tasks)
+        if html_file is not None:
+            console_out().print(f"page: {html_file}", soft_wrap=True, markup=False)
+    if opens and html_file not in (None, "-"):
+        open_page(str(html_file))
     unread = waits.tally.unmatched and not waits.tally.ios
     return ExitCode.PARTIAL if waits.warnings or waits.tally.lost or unread else ExitCode.OK

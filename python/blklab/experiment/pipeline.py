@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import blklab
 from blklab.analysis.metrics import metric_named, metric_of
@@ -28,7 +29,7 @@ from blklab.linux.processes.signals import interrupted
 from blklab.modules.loading import build_copies, with_placebos
 from blklab.quantities.notes import stored
 from blklab.records.experiment import ExperimentRecord, RunState
-from blklab.records.samples import RunSample
+from blklab.records.samples import RunSample, TargetDescription
 from blklab.records.store import Store, new_run_id
 from blklab.spec.experiment import OPTIONS, ExperimentSpec
 from blklab.spec.machines import load_machine
@@ -234,7 +235,11 @@ def _sweeps_on_kernels(sweeps: Sequence[Sweep], kernels: Sequence[str]) -> list[
 
 
 def run_once(
-    spec: ExperimentSpec, observer: Observer, *, timeline_file: str | None = None
+    spec: ExperimentSpec,
+    observer: Observer,
+    *,
+    timeline_file: str | None = None,
+    meanwhile: Callable[[TargetDescription], AbstractContextManager[None]] | None = None,
 ) -> tuple[RunSample, SchedulerChoice, list[str]]:
     """Makes a single run of the first workload under the first scheduler (by default the one in force).
 
@@ -244,6 +249,7 @@ def run_once(
         spec: The experiment.
         observer: Receives progress.
         timeline_file: Receives the timeline of the run; only simulated targets have one.
+        meanwhile: Entered for the run alone, once the target is prepared.
 
     Returns:
         The sample, the scheduler used, and warnings.
@@ -267,7 +273,8 @@ def run_once(
         warnings = session.check([choice], [workload])
         session.prepare([workload], observer.announce)
         observer.progressed(Progress(0, 1, 0, None, f"{workload.name} under {choice.label}"))
-        sample = session.run(_single_cell(spec, choice))
+        with nullcontext() if meanwhile is None else meanwhile(session.target):
+            sample = session.run(_single_cell(spec, choice))
     if sample.status == "failed":
         raise RunFailedError(f"the run failed: {sample.error}")
     return sample, choice, warnings

@@ -185,6 +185,11 @@ def confidence_text(confidence: float) -> str:
     return f"{100 * confidence:g} %"
 
 
+def percent_text(share: float) -> str:
+    """``14 %``."""
+    return f"{100 * share:.0f} %"
+
+
 def metric_title(name: str) -> str:
     """A metric's name for people: ``latency p99.9`` for ``latency_p99_9``."""
     if named := _OF_JOBS.fullmatch(name):

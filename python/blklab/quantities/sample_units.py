@@ -30,6 +30,11 @@ class SampleUnit:
         return "block" if self.slot_ns is None else "round"
 
     @property
+    def plain_name(self) -> str:
+        """``repetition``: the word for both in sentences that need no knowledge of designs."""
+        return "repetition"
+
+    @property
     def part(self) -> str:
         """One scheduler's share of it: ``run`` or ``slot``."""
         return "run" if self.slot_ns is None else "slot"
@@ -52,19 +57,19 @@ class SampleUnit:
         return more * nr_schedulers * self.slot_ns <= LONGEST_LOAD_WITHIN_REACH_NS
 
     def more(self, number: int, nr_schedulers: int) -> str:
-        """``12 more blocks``, ``300 more rounds (5 min of load)``.
+        """``12 more repetitions``, with slots ``300 more repetitions (5 min of load)``.
 
         Args:
             number: Of samples.
             nr_schedulers: How many schedulers still run.
         """
-        text = count_of(number, f"more {self.name}")
+        text = count_of(number, f"more {self.plain_name}")
         if self.slot_ns is None:
             return text
         return f"{text} ({rough_duration(number * nr_schedulers * self.slot_ns)} of load)"
 
     def more_between(self, least: int, most: int | None, nr_schedulers: int) -> str:
-        """``12 to 90 more blocks``, ``300 to 900 more rounds (5 to 15 min of load)``.
+        """``12 to 90 more repetitions``, with slots ``300 to 900 more repetitions (5 to 15 min of load)``.
 
         Args:
             least: Of samples.
@@ -75,7 +80,7 @@ class SampleUnit:
             return f"at least {self.more(least, nr_schedulers)}"
         if most == least:
             return f"about {self.more(least, nr_schedulers)}"
-        text = f"{least} to {count_of(most, f'more {self.name}')}"
+        text = f"{least} to {count_of(most, f'more {self.plain_name}')}"
         if self.slot_ns is None:
             return text
         first, last = (rough_duration(number * nr_schedulers * self.slot_ns) for number in (least, most))
@@ -95,6 +100,11 @@ class DriveUnit(SampleUnit):
     def name(self) -> str:
         """``drive``."""
         return "drive"
+
+    @property
+    def plain_name(self) -> str:
+        """``drive``, too."""
+        return self.name
 
     def within_reach(self, more: int | None, nr_schedulers: int) -> bool:  # noqa: ARG002 - all are measured
         """Tells whether an estimate of the drives still needed is small enough to report."""

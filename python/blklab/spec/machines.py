@@ -122,11 +122,19 @@ class Machine(_CostTable):
         return self.cpus == 1 and not any(any(figures) for figures in costs)
 
     def description(self) -> str:
-        """The machine in a few words, for the description of a target that runs on it."""
+        """The machine in a few words, for the details of a target that runs on it."""
         if self.is_free:
             return "computing takes no time"
-        count = "one processor" if self.cpus == 1 else f"{self.cpus} processors"
-        return f"{count} with the costs of {self.source or self.name}"
+        return f"{self._processors} with the costs of {self.source or self.name}"
+
+    def brief_description(self) -> str:
+        """The same for a line that everybody reads: the usual costs go without saying."""
+        is_usual = not self.is_free and (self.source or self.name) == DEFAULT_MACHINE
+        return self._processors if is_usual else self.description()
+
+    @property
+    def _processors(self) -> str:
+        return "one processor" if self.cpus == 1 else f"{self.cpus} processors"
 
     def on_one_processor(self) -> Machine:
         """The same costs on one processor, as User-mode Linux has it."""

@@ -11,6 +11,7 @@ from blklab.labs.judgement.answers import LEVEL, MARGIN, JudgementAnswer, Outcom
 from blklab.labs.judgement.document import outcome_of
 from blklab.labs.judgement.judge import Judgement
 from blklab.labs.judgement.questions import JudgementQuestion
+from blklab.quantities.formatting import percent_text
 
 _SENTENCES = {
     "identical": "The same to the bit: no question runs code that differs, or that code does the same.",
@@ -54,8 +55,9 @@ def _about(judgement: Judgement) -> str:
     return (
         f"Questions of version {judgement.version}, on modelled disks in virtual time, cost table "
         f"{judgement.machine}. Speeds are multiples of the base's, of I/Os or of the inverse of latencies. "
-        f"Intervals are at {1 - LEVEL:.0%}, the chance of any false answer is at most {LEVEL:.0%}, and less "
-        f"than {MARGIN:.0%} counts as the same. Anyone who repeats this gets the same bytes."
+        f"Intervals are at {percent_text(1 - LEVEL)}, the chance of any false answer is at most "
+        f"{percent_text(LEVEL)}, and less than {percent_text(MARGIN)} counts as the same. "
+        "Anyone who repeats this gets the same bytes."
     )
 
 

@@ -12,6 +12,7 @@ from blklab.labs.tuning.charts import (
 from blklab.labs.tuning.document import TuneDocument
 from blklab.labs.tuning.text import finalist_rows, headline, sentences
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
+from blklab.report.html.shell import with_shell
 
 
 def tune_html(document: TuneDocument) -> str:
@@ -19,7 +20,7 @@ def tune_html(document: TuneDocument) -> str:
     looks = looks_of(document)
     script, digest = page_script()
     charts = (importance_chart(one, looks[one.scheduler]) for one in document.searched)
-    return (
+    page = (
         page_environment()
         .get_template("tune.html.j2")
         .render(
@@ -38,6 +39,7 @@ def tune_html(document: TuneDocument) -> str:
             data=inert_json(document),
         )
     )
+    return with_shell(page, document.target, "blklab tune")
 
 
 def _facts(document: TuneDocument) -> list[tuple[str, str, str]]:

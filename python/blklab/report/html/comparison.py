@@ -24,7 +24,7 @@ from blklab.report.html.page import contents_of, inert_json, page_environment, p
 from blklab.report.html.pictures import cited
 from blklab.report.html.sections import WorkloadSection, legend, workload_section
 from blklab.report.html.tables import setting_tables
-from blklab.report.summary.designs import conduct_sentence, extent, most_samples, units_in_use
+from blklab.report.summary.designs import conduct_sentence, most_samples, repetitions, units_in_use
 from blklab.report.summary.disturbed import disturbed_rows, marked_text
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
@@ -115,7 +115,7 @@ def render_html(
         metric_title=metric_title,
         format_duration=format_duration,
         count_of=count_of,
-        extent=extent(document),
+        repetitions=repetitions(document),
         failures=failures_of(document),
         units=" and ".join(f"{unit.name}s" for unit in units),
         unit=" or ".join(unit.name for unit in units),

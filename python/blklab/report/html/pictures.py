@@ -83,13 +83,28 @@ def picture_of(
 def cited(
     figure: Markup, subject: str, *, document: CompareDocument, looks: Mapping[str, Appearance]
 ) -> Markup:
-    """A figure with a link that saves it as SVG, without script or network, and a line to cite."""
-    picture = picture_of(figure, subject, looks)
-    name = re.sub(r"[^a-z0-9]+", "-", f"{document.run} {subject} {picture.title}".lower()).strip("-")
+    """A chart of a comparison with a link that saves it as SVG, and a line to cite."""
     source = (
-        f"{picture.title} ({subject}), {document.target}, run {document.run}, {document.created_at[:10]}, "
-        f"blklab {document.blklab_version}"
+        f"{document.target}, run {document.run}, {document.created_at[:10]}, blklab {document.blklab_version}"
     )
+    return with_link(figure, subject, source, looks, prefix=f"{document.run} ")
+
+
+def with_link(
+    figure: Markup, subject: str, source: str, looks: Mapping[str, Appearance], *, prefix: str = ""
+) -> Markup:
+    """A figure with a link that saves it as SVG, without script or network, and a line to cite.
+
+    Args:
+        figure: The chart in its frame.
+        subject: Its workload, goal or file, for the title.
+        source: Where it comes from, after title and subject.
+        looks: Appearances of the schedulers, for the legend.
+        prefix: Of the file's name.
+    """
+    picture = picture_of(figure, subject, looks)
+    name = re.sub(r"[^a-z0-9]+", "-", f"{prefix}{subject} {picture.title}".lower()).strip("-")
+    source = f"{picture.title} ({subject}), {source}"
     link = {
         "href": f"data:image/svg+xml;base64,{base64.b64encode(picture.svg.encode()).decode()}",
         "download": f"{name}.svg",

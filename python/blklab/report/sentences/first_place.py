@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blklab.analysis.ranking import Contested, FirstPlace, NoFigures, NoSharedSample, SamplesNeeded, Shared
 from blklab.analysis.statistics.sample_size import MOST_TIMES_AS_MANY
-from blklab.quantities.formatting import join_schedulers, margin_text, scheduler_text
+from blklab.quantities.formatting import count_of, join_schedulers, margin_text, scheduler_text
 from blklab.report.sentences.pairs import pair_effect, ratio_alone
 
 
@@ -38,12 +38,12 @@ def _contested_text(place: Contested) -> str:
 
 
 def _outlook_text(outlook: SamplesNeeded) -> str:
-    """The number of blocks or rounds that a decision would take."""
+    """The number of repetitions that a decision would take."""
     unit, more = outlook.unit, outlook.more
     if outlook.kind == "too_few":
-        return f"at least {unit.count(outlook.fewest)} are needed"
+        return f"at least {count_of(outlook.fewest, unit.plain_name)} are needed"
     if outlook.kind == "hopeless" or more is None:
-        return f"more {unit.name}s are unlikely to tell them apart"
+        return f"more {unit.plain_name}s are unlikely to tell them apart"
     if outlook.kind == "not_worth_it":
-        return f"it would take over {MOST_TIMES_AS_MANY} times as many {unit.name}s: not worth it"
+        return f"it would take over {MOST_TIMES_AS_MANY} times as many {unit.plain_name}s: not worth it"
     return f"{unit.more_between(more.least, more.most, outlook.nr_contenders)} would probably decide"

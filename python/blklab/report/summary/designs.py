@@ -35,6 +35,13 @@ def extent(document: CompareDocument) -> str:
     return " and ".join(count_of(most, name) for name, most in counts.items() if most or len(counts) == 1)
 
 
+def repetitions(document: CompareDocument) -> str:
+    """``30 repetitions``, and where workloads have blocks and rounds ``6 to 240 repetitions``."""
+    numbers = sorted({most for most in most_samples(document).values() if most}) or [0]
+    least = f"{numbers[0]} to " if len(numbers) > 1 else ""
+    return f"{least}{count_of(numbers[-1], 'repetition')}"
+
+
 def units_in_use(document: CompareDocument) -> list[SampleUnit]:
     """The kinds of units that the experiment has, blocks first."""
     units = {unit.name: unit for name in _names(document) for unit in [unit_of(document, name)]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from blklab.quantities.formatting import percent_text
 from blklab.quantities.units import format_si
 from blklab.report.documents.comparison import CompareDocument
 from blklab.report.documents.job_shares import JobRatioPart, JobSharesPart
@@ -18,6 +19,8 @@ class JobTable:
     """Schedulers."""
     rows: list[tuple[str, list[str]]]
     """A job, or two jobs, with a cell for each scheduler."""
+    ratios: list[str]
+    """Names of the rows of two jobs."""
 
 
 def job_tables(document: CompareDocument) -> list[JobTable]:
@@ -30,15 +33,18 @@ def _table(workload: str, parts: list[JobSharesPart]) -> JobTable:
     jobs = list(dict.fromkeys(rate.job for part in parts for rate in part.rates))
     pairs = list(dict.fromkeys((ratio.first, ratio.second) for part in parts for ratio in part.ratios))
     rows = [(job, [_rate(part, job) for part in parts]) for job in jobs]
-    rows += [
+    ratios = [
         (f"{first} : {second}", [_ratio(part, first, second) for part in parts]) for first, second in pairs
     ]
-    return JobTable(workload, [part.scheduler for part in parts], rows)
+    headings = [part.scheduler for part in parts]
+    return JobTable(workload, headings, [*rows, *ratios], [name for name, _ in ratios])
 
 
 def _rate(part: JobSharesPart, job: str) -> str:
     found = next((rate for rate in part.rates if rate.job == job), None)
-    return "" if found is None else f"{format_si(found.bytes_per_second, 'B/s')} ({found.share:.0%})"
+    if found is None:
+        return ""
+    return f"{format_si(found.bytes_per_second, 'B/s')} ({percent_text(found.share)})"
 
 
 def _ratio(part: JobSharesPart, first: str, second: str) -> str:
@@ -47,11 +53,17 @@ def _ratio(part: JobSharesPart, first: str, second: str) -> str:
 
 
 def ratio_text(found: JobRatioPart) -> str:
-    """``7.9 : 1 [7.7, 8.1]``."""
-    mean = f"{_number(found.ratio)} : 1"
-    if found.low is None or found.high is None:
+    """``7.9 : 1 [7.7, 8.1]``, and where the second job has more ``1 : 7.9 [7.7, 8.1]``."""
+    if 0 < found.ratio < 1:
+        mean = f"1 : {_number(1 / found.ratio)}"
+        bounds = [None if not bound else 1 / bound for bound in (found.high, found.low)]
+    else:
+        mean, bounds = f"{_number(found.ratio)} : 1", [found.low, found.high]
+    if bounds[0] is None or bounds[1] is None:
         return mean
-    return f"{mean} [{_number(found.low)}, {_number(found.high)}]"
+    low, high = map(_number, (bounds[0], bounds[1]))
+    # In virtual time repetitions may agree to the last digit.
+    return mean if low == high else f"{mean} [{low}, {high}]"
 
 
 def _number(value: float) -> str:

@@ -20,6 +20,7 @@ from blklab.report.summary.standing import (
     labels_of,
     results_of,
 )
+from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS
 
 _BUDGET_OVER_LOAD = 1.5
 """A budget of time also pays for the preparation of a stretch, and estimates are only estimates."""
@@ -102,8 +103,13 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
 
 def _more_blocks(document: CompareDocument) -> Advice:
     verdict = document.verdict
+    if verdict.recommendation.reason == "too_few":
+        # So few tell nothing of the noise either, and so not how many are needed.
+        settled = document.stopping.rule == "settled"
+        command = continue_command(document.run, DEFAULT_BUDGET_BLOCKS, settled=settled)
+        return Advice(f"To go on, up to {DEFAULT_BUDGET_BLOCKS} repetitions:", command)
     if verdict.more_range is not None and not verdict.more_range.is_worth_it:
-        return _not_worth_it(document, "block")
+        return _not_worth_it(document)
     if within_reach(verdict.more_blocks):
         need = _more_of(verdict.more_range, verdict.more_blocks, BLOCKS, 1)
         total = document.blocks + verdict.more_blocks
@@ -112,8 +118,8 @@ def _more_blocks(document: CompareDocument) -> Advice:
             continue_command(document.run, total, settled=document.stopping.rule == "settled"),
         )
     return Advice(
-        "At this level of noise more blocks are unlikely to settle it. Longer runs (--runtime) or a quieter "
-        "machine would help."
+        "At this level of noise more repetitions are unlikely to settle it. Longer runs (--runtime) or a "
+        "quieter machine would help."
     )
 
 
@@ -123,7 +129,7 @@ def _more_load(document: CompareDocument) -> Advice:
     for workload, more, more_range, nr_schedulers in _open_needs(document):
         unit = unit_of(document, workload)
         if more_range is not None and not more_range.is_worth_it:
-            return _not_worth_it(document, unit.name)
+            return _not_worth_it(document)
         time_ns = time_of_more_ns(document, workload, more or 0, nr_schedulers)
         if more is None or time_ns is None or not unit.within_reach(more, nr_schedulers):
             return Advice(
@@ -137,12 +143,12 @@ def _more_load(document: CompareDocument) -> Advice:
     return Advice(_staked(document, f"{text} would probably settle it:"), command)
 
 
-def _not_worth_it(document: CompareDocument, unit: str) -> Advice:
+def _not_worth_it(document: CompareDocument) -> Advice:
     return Advice(
         _staked(
             document,
-            f"an answer would take over {MOST_TIMES_AS_MANY} times as many {unit}s as were run: not worth "
-            "it. Longer runs, a quieter machine or a wider --margin would help.",
+            f"an answer would take over {MOST_TIMES_AS_MANY} times as many repetitions as were run: "
+            "not worth it. Longer runs, a quieter machine or a wider --margin would help.",
         )
     )
 

@@ -21,7 +21,7 @@ from blklab.quantities.formatting import (
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart, RecommendationPart
 from blklab.report.documents.parts import PairPart
 from blklab.report.sentences.losses import bound_text
-from blklab.report.summary.designs import extent
+from blklab.report.summary.designs import repetitions
 from blklab.report.summary.kernels import KernelPair, kernel_pair
 from blklab.report.summary.standing import (
     deciding_verdict,
@@ -168,7 +168,7 @@ def _near_the_best(document: CompareDocument, advised: RecommendationPart) -> st
 def _why_unknown(document: CompareDocument, reason: Reason) -> str:
     """The figures that are missing, or the first place that is open."""
     if reason == "too_few":
-        return f"{extent(document)} {'is' if document.blocks == 1 else 'are'} too few for an answer"
+        return f"{repetitions(document)} {'is' if document.blocks == 1 else 'are'} too few for an answer"
     names = document.verdict.candidates
     alone = document.goal is not None or len(judged_workloads(document)) == 1
     if reason == "open" and alone and 1 < len(names) <= MOST_NAMES:

@@ -27,6 +27,7 @@ from blklab.report.summary.designs import (
     design_of_workload,
     design_sentence,
     extent,
+    repetitions,
     units_in_use,
 )
 from blklab.report.summary.failures import failures_of, lost_slots_sentence
@@ -143,7 +144,7 @@ def _print_known(document: CompareDocument, printer: Printer) -> None:
     printer.blank()
     printer.line(("Known so far", "bold"))
     if not anything_settled(entries):
-        printer.line(f"No pair is settled after {extent(document)}.", indent=2)
+        printer.line(f"No pair is settled after {repetitions(document)}.", indent=2)
     for entry in entries:
         printer.line(entry.subject, indent=2)
         for clause in entry.settled[:MOST_CLAUSES_SHOWN]:

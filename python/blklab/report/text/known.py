@@ -156,7 +156,7 @@ def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str
     rival = scheduler_text(nearest.second)
     low, high = nearest.ci_low, nearest.ci_high
     if low is None or high is None:
-        return f"{text} (too few {unit.name}s for intervals)"
+        return f"{text} (too few {unit.plain_name}s for intervals)"
     if high > WIDE_INTERVAL * low:
         return (
             f"{text} ({lead} leads, but its {_title(metric)} may be anything from {_percent(low)} to "

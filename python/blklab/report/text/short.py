@@ -1,5 +1,6 @@
 """The report that a terminal of 24 rows has room for: the answer, bars, and the next step.
 
+Beneath them stand the part of a goal that decided, and the shares of jobs, as far as there is room.
 The answer comes first and again as the last line, which is what remains in sight.
 """
 
@@ -13,7 +14,7 @@ from blklab.analysis.metrics import METRICS
 from blklab.quantities.formatting import confidence_text, metric_title, rounded, scale_for
 from blklab.report.documents.comparison import CompareDocument
 from blklab.report.documents.findings import GoalPart
-from blklab.report.summary.designs import extent
+from blklab.report.summary.designs import repetitions
 from blklab.report.summary.failures import failures_of, lost_slots_sentence
 from blklab.report.summary.goal_view import ratios_to_reference
 from blklab.report.summary.model_answer import ModelAnswer
@@ -27,6 +28,7 @@ from blklab.report.summary.standing import (
 )
 from blklab.report.text.advice import next_steps
 from blklab.report.text.answer import answer_of
+from blklab.report.text.job_shares import short_job_lines
 from blklab.report.text.model import model_sentence
 from blklab.report.text.printer import SIGNS, STATUS_STYLES, Printer
 from blklab.report.text.why import why_lines
@@ -36,6 +38,7 @@ MOST_ROWS = 24
 MOST_WARNINGS = 2
 MOST_CAUSES = 2
 MOST_LINES_OF_A_CAUSE = 4
+MOST_LINES_OF_A_LEAD = 3
 _WIDEST_NAME = 24
 _FEWEST_CELLS = 8
 _FEWEST_BARS = 4
@@ -79,6 +82,8 @@ def render_short(
 def _head(document: CompareDocument, printer: Printer) -> list[Text]:
     style = STATUS_STYLES[document.verdict.status]
     lines = [printer.text(""), *printer.wrapped((answer_of(document).sentence, style))]
+    if document.goal is not None and document.goal.lead is not None and document.goal.lead.text:
+        lines += printer.wrapped(f"{document.goal.lead.text}.", most=MOST_LINES_OF_A_LEAD)
     for label, sentence in why_lines(document)[:MOST_CAUSES]:
         lines += printer.wrapped((f"{label}: ", "bold"), sentence, most=MOST_LINES_OF_A_CAUSE)
     warnings = document.warnings
@@ -95,7 +100,7 @@ def _tail(
     target = document.target_description.summary or document.target
     unfinished = "" if document.state == "complete" else f" ({document.state})"
     lines = printer.wrapped(
-        (f"Measured on {target}: {extent(document)}{unfinished}, run {document.run}.", "dim"), most=3
+        (f"Measured on {target}: {repetitions(document)}{unfinished}, run {document.run}.", "dim"), most=3
     )
     failures = failures_of(document)
     if failures:
@@ -124,10 +129,11 @@ def _middle(document: CompareDocument, printer: Printer, room: int) -> list[Text
     charts = _charts(document)
     needed = sum(len(chart.bars) + 1 for chart in charts)
     if charts and needed <= room:
-        return [line for chart in charts for line in _drawn(document, chart, printer)]
+        lines = [line for chart in charts for line in _drawn(document, chart, printer)]
+        return lines + short_job_lines(document, printer, room - len(lines))
     if len(charts) == 1:
         return _drawn(document, _shortened(document, charts[0], room - 2), printer)
-    lines: list[Text] = []
+    lines = []
     for name in judged_workloads(document):
         verdict = deciding_verdict(document, name)
         if verdict is not None:
@@ -193,7 +199,8 @@ def _goal_chart(document: CompareDocument, goal: GoalPart) -> _Chart:
         if score.low is not None and score.high is not None:
             half = (score.high - score.low) / 2
             low, high = (rounded(one, half, digits_of=score.value) for one in (score.low, score.high))
-            interval = f"[{low}, {high}]"
+            # In virtual time repetitions may agree to the last digit.
+            interval = f"[{low}, {high}]" if rounded(score.low) != rounded(score.high) else ""
         bars.append(_Bar(label, standing, score.value, rounded(score.value), interval))
     return _Chart(f"goal {goal.goal}: score against {goal.reference} (more is better", bars)
 

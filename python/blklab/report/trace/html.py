@@ -19,6 +19,7 @@ from blklab.report.charts.time_axis import Window
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import element, mark
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
+from blklab.report.html.shell import with_shell
 from blklab.report.trace.document import ExplainDocument, slowest_request
 from blklab.report.trace.holding import Holding, holding_of
 from blklab.report.trace.steps import Steps
@@ -61,24 +62,29 @@ def render_explanation_page(
         window: The part for the close-up; None: around the slowest request.
     """
     script, digest = page_script()
-    return page_environment().get_template("explain.html.j2").render(
-        document=document,
-        title=title(document),
-        findings=findings(document),
-        headings=SUBMITTER_HEADINGS,
-        rows=submitter_rows(document),
-        member_headings=MEMBER_HEADINGS,
-        members=member_rows(document),
-        legend=legend_of(traced),
-        views=views_of(traced, holding, window),
-        distributions=_distributions(traced),
-        facts=_facts(document),
-        format_duration=format_duration,
-        style=page_style(),
-        script=script,
-        script_digest=digest,
-        data=inert_json(document),
-    )  # fmt: skip
+    page = (
+        page_environment()
+        .get_template("explain.html.j2")
+        .render(
+            document=document,
+            title=title(document),
+            findings=findings(document),
+            headings=SUBMITTER_HEADINGS,
+            rows=submitter_rows(document),
+            member_headings=MEMBER_HEADINGS,
+            members=member_rows(document),
+            legend=legend_of(traced),
+            views=views_of(traced, holding, window),
+            distributions=_distributions(traced),
+            facts=_facts(document),
+            format_duration=format_duration,
+            style=page_style(),
+            script=script,
+            script_digest=digest,
+            data=inert_json(document),
+        )
+    )
+    return with_shell(page, f"{title(document)}, {document.target}", "blklab explain")
 
 
 def _facts(document: ExplainDocument) -> list[tuple[str, str, str]]:

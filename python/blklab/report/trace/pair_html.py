@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from blklab.report.charts.time_axis import Window
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
+from blklab.report.html.shell import with_shell
 from blklab.report.trace.holding import Holding
 from blklab.report.trace.html import View, legend_of, views_of
 from blklab.report.trace.pair import ExplainPairDocument, pair_rows
@@ -34,13 +35,18 @@ def render_pair_page(
     script, digest = page_script()
     views = [views_of(traced, holding, window) for traced, holding in runs]
     rows = [_Row(of_both[0].title, list(of_both)) for of_both in zip(*views, strict=False)]
-    return page_environment().get_template("explain_pair.html.j2").render(
-        document=document,
-        rows=pair_rows(document),
-        legend=legend_of(runs[0][0]),
-        views=rows,
-        style=page_style(),
-        script=script,
-        script_digest=digest,
-        data=inert_json(document),
-    )  # fmt: skip
+    page = (
+        page_environment()
+        .get_template("explain_pair.html.j2")
+        .render(
+            document=document,
+            rows=pair_rows(document),
+            legend=legend_of(runs[0][0]),
+            views=rows,
+            style=page_style(),
+            script=script,
+            script_digest=digest,
+            data=inert_json(document),
+        )
+    )
+    return with_shell(page, f"{document.workload}, {document.target}", "blklab explain")

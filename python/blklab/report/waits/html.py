@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from blklab.quantities.formatting import percent_text
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.recordings.waits import TaskWaits, Waits
 from blklab.report.charts.heat_map import heat_map
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
+from blklab.report.html.shell import with_shell
 from blklab.report.waits.document import WhereDocument
 from blklab.report.waits.text import (
     PATTERN_TITLES,
@@ -26,7 +28,7 @@ def where_html(document: WhereDocument) -> str:
     waits = document.waits
     script, digest = page_script()
     shown = [*waits.tasks[:MOST_TASKS], waits.all]
-    return (
+    page = (
         page_environment()
         .get_template("where.html.j2")
         .render(
@@ -47,6 +49,7 @@ def where_html(document: WhereDocument) -> str:
             data=inert_json(document),
         )
     )
+    return with_shell(page, document.file, "blklab where")
 
 
 def _facts(waits: Waits) -> list[tuple[str, str, str]]:
@@ -60,7 +63,7 @@ def _facts(waits: Waits) -> list[tuple[str, str, str]]:
         facts.append(("median", format_duration(latency.p50), f"99 %: {format_duration(latency.p99)}"))
     if waits.issues_known and waits.queues_known and everything.latency_ns.sum:
         share = everything.queue_ns.sum / everything.latency_ns.sum
-        facts.append(("in the queue", f"{share:.0%}", "of all waiting; the rest in the device"))
+        facts.append(("in the queue", percent_text(share), "of all waiting; the rest in the device"))
     return facts
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 
 from blklab.linux.processes.io_priority import ignores_priorities, priority_support
-from blklab.quantities.formatting import join_names
+from blklab.quantities.formatting import join_names, percent_text
 from blklab.recordings.facts import DeviceFacts
 from blklab.recordings.trace import UNKNOWN_IOPRIO
 from blklab.recordings.waits import TaskWaits, Waits
@@ -63,7 +63,7 @@ def _scheduler(device: DeviceFacts) -> PriorityFinding:
 def _classes(waits: Waits) -> list[PriorityFinding]:
     known = {priority_text(number): ios for number, ios in waits.all.ioprio if number != UNKNOWN_IOPRIO}
     if len(known) > 1:
-        shares = [f"{ios / waits.all.ios:.0%} {name}" for name, ios in known.items()]
+        shares = [f"{percent_text(ios / waits.all.ios)} {name}" for name, ios in known.items()]
         return [
             PriorityFinding(subject="classes", text=f"I/Os by priority: {', '.join(shares)}", remedy=None)
         ]
@@ -105,7 +105,7 @@ def _submitters(waits: Waits) -> list[PriorityFinding]:
         return []
     busiest = sorted(kernel, key=_written, reverse=True)[:3]
     in_root = sum(_written(task) for task in kernel if task.cgroup in ("", "/"))
-    where = f", {in_root / by_kernel:.0%} of it charged to the root group" if in_root else ""
+    where = f", {percent_text(in_root / by_kernel)} of it charged to the root group" if in_root else ""
     version = waits.facts.cgroup_version
     remedy = (
         "on cgroup v1 writeback always belongs to the root group: use direct I/O, or cgroup v2"
@@ -116,9 +116,9 @@ def _submitters(waits: Waits) -> list[PriorityFinding]:
     return [
         PriorityFinding(
             subject="submitter",
-            text=f"kernel threads submitted {by_kernel / writes:.0%} of what was written (writeback){where}:"
-            " the class of the task that wrote the data does not count; really submitted by"
-            f" {join_names([_submitter(task, writes) for task in busiest])}",
+            text=f"kernel threads submitted {percent_text(by_kernel / writes)} of what was written"
+            f" (writeback){where}: the class of the task that wrote the data does not count; really submitted"
+            f" by {join_names([_submitter(task, writes) for task in busiest])}",
             remedy=remedy,
         )
     ]
@@ -128,7 +128,7 @@ def _submitter(task: TaskWaits, writes: int) -> str:
     """``kworker/u8:2 (be/4, group /, 60%)``."""
     main = max(task.ioprio, key=lambda entry: entry[1])[0] if task.ioprio else UNKNOWN_IOPRIO
     group = task.cgroup or "unknown"
-    return f"{task.command} ({priority_text(main)}, group {group}, {_written(task) / writes:.0%})"
+    return f"{task.command} ({priority_text(main)}, group {group}, {percent_text(_written(task) / writes)})"
 
 
 def _written(task: TaskWaits) -> int:
@@ -175,8 +175,8 @@ def _queue(waits: Waits) -> list[PriorityFinding]:
     return [
         PriorityFinding(
             subject="queue",
-            text=f"only {share:.1%} of all waiting was in the queue, where a scheduler can choose; the rest"
-            f" was in the device, with up to {max(deep)} I/Os at a time",
+            text=f"only {100 * share:.1f} % of all waiting was in the queue, where a scheduler can choose;"
+            f" the rest was in the device, with up to {max(deep)} I/Os at a time",
             remedy="limit what is in the device at a time: a smaller nr_requests, bfq's idling, or io.cost",
         )
     ]

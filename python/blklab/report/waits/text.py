@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from blklab.quantities.formatting import percent_text
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.recordings.waits import Distribution, Holders, TaskWaits, Waits
 from blklab.report.terminal import Terminal, styled
@@ -67,7 +68,7 @@ def answer_of(waits: Waits) -> str:
     if not known or queue_ns + device_ns <= 0:
         return ""
     share = queue_ns / (queue_ns + device_ns)
-    where = f"{share:.0%} of all waiting was in the queue, where a scheduler can choose"
+    where = f"{percent_text(share)} of all waiting was in the queue, where a scheduler can choose"
     if share < _LITTLE:
         return f"Little for a scheduler to gain: only {where}; the rest was in the device."
     if share < _MUCH:
@@ -121,7 +122,9 @@ def device_lines(waits: Waits) -> list[str]:
         text = f"{name}{under}: {device.ios} I/Os"
         if device.busy_ns is not None:
             share = device.busy_ns / span_ns if span_ns else 0.0
-            text += f", {'busy' if waits.issues_known else 'some under way'} {share:.0%} of the time"
+            text += (
+                f", {'busy' if waits.issues_known else 'some under way'} {percent_text(share)} of the time"
+            )
         depths = [
             f"{depth.mean:.1f} in the {where} (99 %: {depth.p99})"
             for depth, where in ((device.in_device, "device"), (device.in_queue, "queue"))
@@ -249,7 +252,7 @@ def held_text(holders: Holders, waits: Waits) -> str:
     held = [(task_name(waits.tasks[place]), ns) for place, ns in holders.tasks[:_MOST_HOLDERS]]
     rest = sum(ns for _, ns in holders.tasks[_MOST_HOLDERS:]) + holders.others_ns
     held += [("others", rest), ("nobody (the device was idle)", holders.idle_ns)]
-    return ", ".join(f"{name} {ns / total:.0%}" for name, ns in held if ns / total >= _LEAST_SHARE)
+    return ", ".join(f"{name} {percent_text(ns / total)}" for name, ns in held if ns / total >= _LEAST_SHARE)
 
 
 def _size(sizes: Distribution, value: int) -> str:
@@ -257,7 +260,7 @@ def _size(sizes: Distribution, value: int) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.0%}" if whole else ""
+    return percent_text(part / whole) if whole else ""
 
 
 def _time(ns: float) -> str:

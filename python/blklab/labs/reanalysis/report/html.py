@@ -20,6 +20,7 @@ from blklab.labs.reanalysis.report.wording import (
 from blklab.quantities.formatting import confidence_text, count_of, margin_text
 from blklab.report.drawing.picture_frame import NARROW, WIDE
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
+from blklab.report.html.shell import with_shell
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def render_analysis_html(analysis: FileAnalysis) -> str:
     certain = sum(len(part.supported) for part in parts)
     pairs = sum(len(part.found.pairs) for part in parts)
     script, digest = page_script()
-    return (
+    page = (
         page_environment()
         .get_template("analyse.html.j2")
         .render(
@@ -62,6 +63,7 @@ def render_analysis_html(analysis: FileAnalysis) -> str:
             data=inert_json(analyse_document(analysis)),
         )
     )
+    return with_shell(page, "measured elsewhere", "blklab analyse")
 
 
 def _headline(certain: int, pairs: int) -> str:

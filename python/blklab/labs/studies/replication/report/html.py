@@ -12,6 +12,7 @@ from blklab.labs.studies.replication.report.finding import STATEMENT_SIGNS, Stud
 from blklab.quantities.formatting import count_of
 from blklab.report.drawing.picture_frame import NARROW, WIDE
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
+from blklab.report.html.shell import with_shell
 
 _CHIPS = {"holds": "best", "fails": "warning", "undecided": "undecided"}
 
@@ -45,7 +46,7 @@ def render_studies_html(findings: list[StudyFinding]) -> str:
     """Returns the report as the text of one HTML file (UTF-8)."""
     script, digest = page_script()
     single = len(findings) == 1
-    return (
+    page = (
         page_environment()
         .get_template("studies.html.j2")
         .render(
@@ -61,6 +62,7 @@ def render_studies_html(findings: list[StudyFinding]) -> str:
             data=inert_json(study_document(findings)),
         )
     )
+    return with_shell(page, findings[0].title if single else "published studies", "blklab study")
 
 
 def _study_section(finding: StudyFinding) -> _StudySection:
