@@ -1,7 +1,7 @@
 """Measures if the simulator's cost grows with the work alone: instructions an I/O, by the size of a load.
 
     cargo build --release -p blksim --example simulate
-    python benches/simulated_growth.py [--only SIZE] [--scheduler NAME]
+    python benches/simulated_growth.py [--only SIZE] [--values N,N] [--ios N] [--scheduler NAME]
 
 A size of a load (jobs, depth, control groups, disks of an array, files, length) is varied up to 10,000 times,
 under every scheduler and, for groups, every policy, as ``blklab run`` simulates it: with the cost table
@@ -12,6 +12,7 @@ matter: the difference of two runs with three times as many I/Os, over the diffe
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -23,7 +24,8 @@ from pathlib import Path
 from blklab.report.pages.markdown import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
-SIMULATE = ROOT / "target" / "release" / "examples" / "simulate"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+SIMULATE = TARGET / "release" / "examples" / "simulate"
 AS_RUN = (f"machine={ROOT / 'machines' / 'ordinary.toml'}", "arrangement=1")
 SCHEDULERS = (
     "none", "mq-deadline", "kyber", "kyber-4.12", "bfq", "noop", "deadline", "anticipatory", "cfq",
@@ -97,17 +99,24 @@ def main() -> int:
     """Measures all sizes or some, and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", choices=[*SIZES, "policies"], help="only this size")
+    parser.add_argument("--values", help="with --only: these values of the size, such as 256,4096")
+    parser.add_argument(
+        "--ios", type=int, default=FEW_IOS, help=f"I/Os of the shorter run (default: {FEW_IOS})"
+    )
     parser.add_argument("--scheduler", choices=SCHEDULERS, help="only this scheduler")
     given = parser.parse_args()
+    if given.values and given.only not in SIZES:
+        parser.error("--values needs --only with a size")
     if not SIMULATE.exists():
         raise SystemExit(f"{SIMULATE} is missing: cargo build --release -p blksim --example simulate")
     schedulers = (given.scheduler,) if given.scheduler else SCHEDULERS
     with tempfile.TemporaryDirectory() as folder:
-        counter = Counter(Path(folder))
+        counter = Counter(Path(folder), given.ios)
         for name, (values, load) in SIZES.items():
             if given.only in (None, name):
-                rows = [counter.row(scheduler, scheduler, values, load) for scheduler in schedulers]
-                show(name, values, rows)
+                chosen = tuple(map(int, given.values.split(","))) if given.values else values
+                rows = [counter.row(scheduler, scheduler, chosen, load) for scheduler in schedulers]
+                show(name, chosen, rows)
         if given.only in (None, "policies"):
             values = SIZES["groups"][0]
             policies = [
@@ -130,8 +139,9 @@ def show(size: str, values: tuple[int, ...], rows: list[list[str]]) -> None:
 class Counter:
     """Counts the instructions of runs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, few_ios: int) -> None:
         self._folder = folder
+        self._few_ios = few_ios
 
     def row(
         self, name: str, scheduler: str, values: tuple[int, ...], load: Callable[[int, int], Load]
@@ -147,7 +157,8 @@ class Counter:
         if load is of_length:
             few, many = load(max(value // 3, 16), 0), load(value, 0)
         else:
-            few, many = load(value, max(FEW_IOS, 2 * value)), load(value, 3 * max(FEW_IOS, 2 * value))
+            least = max(self._few_ios, 2 * value)
+            few, many = load(value, least), load(value, 3 * least)
         (fewer, first), (more, second) = (self._counted(scheduler, which) for which in (few, many))
         return (second - first) / (more - fewer)
 

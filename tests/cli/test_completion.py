@@ -26,6 +26,7 @@ CASES = [
     ("blklab kernel b", {"build", "bisect"}),
     ("blklab compare --prec", {"--precondition"}),
     ("blklab compare sim:hdd", {"sim:hdd", "sim:hdd-7200"}),
+    ("blklab compare sim:samsung-ssd-980-pro-1", {"sim:samsung-ssd-980-pro-1tb"}),
     ("blklab compare -s none,bf", {"none,bfq"}),
     ("blklab compare --order by", {"by-scheduler"}),
     ("blklab compare --goal fair", {"fairness"}),

@@ -18,6 +18,7 @@ from blklab.labs.reanalysis.readers import READERS
 from blklab.labs.studies import replicable_study_names
 from blklab.shipped import shipped_folder
 from blklab.simulator.core import known_schedulers
+from blklab.spec.atlas import drive_stems
 from blklab.spec.goals import NAMED_GOALS
 from blklab.spec.machines import THIS, shipped_machines
 from blklab.spec.options import Option
@@ -50,7 +51,7 @@ def _workloads() -> Values:
 
 
 def _devices() -> tuple[str, ...]:
-    return (*shipped_profiles(), *device_kinds())
+    return (*shipped_profiles(), *device_kinds(), *drive_stems())
 
 
 def _targets() -> Values:

@@ -108,6 +108,11 @@ def drive_models() -> list[str]:
     return [drive.model for drive in drives()]
 
 
+def drive_stems() -> list[str]:
+    """Their names as a shell takes them without quotes, which find the same drives."""
+    return sorted(shipped_files(FOLDER, ".toml"))
+
+
 @functools.cache
 def _read(path: Path) -> AtlasDrive:
     table = tomllib.loads(path.read_text("utf-8"))
