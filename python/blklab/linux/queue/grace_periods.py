@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from blklab.linux.journal.journal import Journal
+from blklab.linux.machine.host_change import KernelWrite
 from blklab.linux.machine.kernel_files import text_or_empty
 
 RCU_EXPEDITED = Path("/sys/kernel/rcu_expedited")
@@ -42,14 +43,18 @@ class GracePeriods:
             self._protected = True
         # Slots are merely longer where the kernel refuses.
         with suppress(OSError):
-            RCU_EXPEDITED.write_text(_ON)
+            _setting(_ON).make()
         try:
             yield
         finally:
             with suppress(OSError):
-                RCU_EXPEDITED.write_text(f"{_OFF}\n")
+                _setting(_OFF).make()
 
 
 def commands(inner: list[str]) -> list[str]:
     """The same as shell commands, around those of a stretch."""
-    return [f"echo {_ON} > {RCU_EXPEDITED}", *inner, f"echo {_OFF} > {RCU_EXPEDITED}"]
+    return [*_setting(_ON).shell(), *inner, *_setting(_OFF).shell()]
+
+
+def _setting(value: str) -> KernelWrite:
+    return KernelWrite(RCU_EXPEDITED, value)
