@@ -7,14 +7,17 @@ root group loses; the run's own groups end with the run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, wanted_settings
 from blklab.linux.disks.disk import Disk
-from blklab.linux.journal.journal import Journal
 from blklab.linux.machine.host_change import MadeChanges
 from blklab.spec.group_settings import only_group_settings
 from blklab.spec.schedulers import SchedulerChoice
+
+if TYPE_CHECKING:
+    from blklab.linux.journal.journal import Journal
 
 
 class ChoiceSettings:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from blklab.errors import TunableError, reason_of
-from blklab.linux.journal.journal import Journal
 from blklab.linux.machine.host_change import KernelWrite, shell_of
 from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.writeback_settings import PREFIX, settings_cancelled_by, writeback_names
+
+if TYPE_CHECKING:
+    from blklab.linux.journal.journal import Journal
 
 FOLDER = Path("/proc/sys/vm")
 _UNSET = "0"

@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from blklab.linux.journal.journal import Journal
 from blklab.linux.machine.host_change import KernelWrite
 from blklab.linux.machine.kernel_files import text_or_empty
+
+if TYPE_CHECKING:
+    from blklab.linux.journal.journal import Journal
 
 RCU_EXPEDITED = Path("/sys/kernel/rcu_expedited")
 _OFF, _ON = "0", "1"
