@@ -14,8 +14,8 @@ import pytest
 from blklab.cli import run
 from blklab.errors import ExitCode
 from blklab.linux.disks.disk import Disk
+from blklab.linux.doctor import doctor
 from blklab.linux.journal.recovery import recover
-from blklab.linux.machine import doctor
 from real_devices import LoopMaker, changed, queue_of, tool
 
 pytestmark = pytest.mark.root

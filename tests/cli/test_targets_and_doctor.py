@@ -13,8 +13,8 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
+from blklab.linux.doctor import doctor
 from blklab.linux.journal.file import encode_line
-from blklab.linux.machine import doctor
 from blklab.linux.queue.schedulers import available_schedulers
 from blklab.linux.recording.support import ways_of_recording
 from blklab.shipped import bpf_programs

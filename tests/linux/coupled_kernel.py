@@ -11,24 +11,16 @@ import pytest
 from sysfs_tree import SysfsTree
 
 from blklab.linux.apply import cost_parameters
-from blklab.linux.cgroups import choice_settings, cost_control, run_cgroups
+from blklab.linux.cgroups import cost_control
 from blklab.linux.cgroups.hierarchy import Hierarchy
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.journal import undo
+from blklab.linux.machine import host_change
 from blklab.linux.queue import attributes, schedulers, snapshot
 
 _DEFAULT_US = 2000
 _TUNABLES = {"none": {}, "mq-deadline": {"fifo_batch": "16"}, "bfq": {"slice_idle": "8"}}
-_WRITERS = (
-    attributes,
-    choice_settings,
-    cost_control,
-    cost_parameters,
-    run_cgroups,
-    schedulers,
-    snapshot,
-    undo,
-)
+_WRITERS = (attributes, host_change, schedulers, snapshot, undo)
 
 
 class CoupledKernel:
@@ -107,8 +99,7 @@ def coupled_kernel(folder: Path) -> Iterator[CoupledKernel]:
     hierarchy = Hierarchy(2, kernel.qos.parent)
     with pytest.MonkeyPatch.context() as patch:
         for module in _WRITERS:
-            if hasattr(module, "write_once"):
-                patch.setattr(module, "write_once", kernel.write)
+            patch.setattr(module, "write_once", kernel.write)
         patch.setattr(cost_control, "find_hierarchy", lambda: hierarchy)
         patch.setattr(cost_parameters, "find_hierarchy", lambda: hierarchy)
         for module in (cost_control, cost_parameters):

@@ -8,7 +8,7 @@ import pytest
 from sysfs_tree import WITHOUT_SCHEDULER, SysfsTree
 
 from blklab.linux.disks.disk import read_disk
-from blklab.linux.machine.advice import arrays, elevator, encryption, group_weights, lockdown
+from blklab.linux.doctor.advice import arrays, elevator, encryption, group_weights, lockdown
 
 CIPHER = "0 3129344 crypt aes-xts-plain64 :32:logon:cryptsetup:x 0 8:2 32768"
 

@@ -18,8 +18,6 @@ from blklab.errors import JobFileError, RequirementError, TunableError, UsageErr
 from blklab.linux.apply import cost_parameters as cost
 from blklab.linux.apply.identity import Identity
 from blklab.linux.apply.record import load_record, save_record
-from blklab.linux.cgroups import choice_settings
-from blklab.linux.cgroups import run_cgroups as cgroups
 from blklab.linux.cgroups.choice_settings import ChoiceSettings
 from blklab.linux.cgroups.hierarchy import Hierarchy, find_hierarchy, offered_attributes
 from blklab.linux.cgroups.run_cgroups import RunCgroups
@@ -34,6 +32,7 @@ from blklab.linux.cgroups.settings import (
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal import undo as journal_undo
 from blklab.linux.journal.journal import Journal
+from blklab.linux.machine import host_change
 from blklab.linux.queue.snapshot import QueueSnapshot
 from blklab.spec.schedulers import parse_scheduler_choice, parse_scheduler_choices
 from blklab.spec.workloads import Workload, parse_workload
@@ -97,8 +96,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hierarchy:
     for name in ("io.cost.qos", "io.cost.model", "cgroup.subtree_control"):
         (tmp_path / name).write_text("")
     (tmp_path / "cgroup.controllers").write_text("cpu io memory\n")
-    for module in (cgroups, choice_settings):
-        monkeypatch.setattr(module, "write_once", kernel_like(as_linux_shows))
+    monkeypatch.setattr(host_change, "write_once", kernel_like(as_linux_shows))
     return Hierarchy(2, tmp_path)
 
 
@@ -145,7 +143,7 @@ def test_limits_are_written_for_each_leaf_and_read_back(
         written.append((path.name, value))
         plain(path, value)
 
-    monkeypatch.setattr(cgroups, "write_once", write)
+    monkeypatch.setattr(host_change, "write_once", write)
     _, _, seen = create(tree, {"slow": {"io.max": "rbps=1048576 wiops=100"}}, [])
     assert ("io.max", "254:0 rbps=1048576 wiops=100") in written
     assert ("io.max", "254:16 rbps=1048576 wiops=100") in written
@@ -188,7 +186,7 @@ def test_what_is_missing_says_where_it_comes_from(tree: Hierarchy, attribute: st
 def test_a_value_that_the_kernel_changes_is_an_error(
     tree: Hierarchy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cgroups, "write_once", kernel_like(lambda name, value: "default 1000\n"))
+    monkeypatch.setattr(host_change, "write_once", kernel_like(lambda name, value: "default 1000\n"))
     with pytest.raises(TunableError, match=r"asked for io\.weight = 2000, the kernel kept default 1000"):
         create(tree, {"batch": {"io.weight": "2000"}}, [])
 
@@ -354,7 +352,6 @@ def test_io_cost_of_a_disk_is_set_recorded_and_taken_back(
     tree: Hierarchy, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cost, "find_hierarchy", lambda: tree)
-    monkeypatch.setattr(cost, "write_once", kernel_like(as_linux_shows))
     qos = tree.root / "io.cost.qos"
     assert cost.cost_parameters(DISKS[0], parse_scheduler_choice("bfq:batch/io.weight=5")) is None
     parameters = cost.cost_parameters(DISKS[0], COST)

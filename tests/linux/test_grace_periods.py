@@ -25,7 +25,7 @@ def test_they_are_short_within_and_as_before_afterwards(setting: Path) -> None:
     with Journal.create("a-test", "tests") as journal:
         for _ in range(2):
             with periods.shortened(journal):
-                assert setting.read_text() == "1"
+                assert setting.read_text() == "1\n"
             assert setting.read_text() == "0\n"
         with pytest.raises(KeyError), periods.shortened(journal):
             raise KeyError
@@ -34,7 +34,7 @@ def test_they_are_short_within_and_as_before_afterwards(setting: Path) -> None:
 
 def test_the_journal_restores_what_a_killed_comparison_left(setting: Path) -> None:
     with Journal.create("a-test", "tests") as journal, GracePeriods().shortened(journal):
-        assert setting.read_text() == "1"
+        assert setting.read_text() == "1\n"
         assert journal.restore().done == [f"{setting} = '0'"]
         assert setting.read_text() == "0\n"
 

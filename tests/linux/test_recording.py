@@ -18,7 +18,7 @@ from blklab.cli import run
 from blklab.errors import BlklabError, ExitCode
 from blklab.linux.cgroups.hierarchy import find_hierarchy
 from blklab.linux.disks.disk import Disk
-from blklab.linux.machine import doctor
+from blklab.linux.doctor import doctor
 from blklab.linux.recording import recorder
 from blklab.recordings.trace import NEVER, Trace, operation_names, read_trace
 from blklab.shipped import bpf_programs

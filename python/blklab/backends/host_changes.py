@@ -24,7 +24,7 @@ from blklab.linux.load.fio import expected_runtime_ns, ramp_time_ns
 from blklab.linux.load.fio_histograms import total_ios
 from blklab.linux.load.fio_start import STARTED, await_load, start_files
 from blklab.linux.load.load_process import LoadProcess
-from blklab.linux.machine.kernel_files import write_once
+from blklab.linux.machine.host_change import MadeChanges, shell_of
 from blklab.linux.processes.job_processes import processes_by_inner_number, set_io_priority
 from blklab.linux.queue.settings import QueueSettings
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
@@ -128,7 +128,7 @@ class HostChanges:
     """The reason why the run is of no use, if it is."""
     in_force: dict[str, str] = field(default_factory=dict)
     """The queues' settings after the last change."""
-    _undo: list[tuple[Path, str]] = field(default_factory=list)
+    _of_groups: MadeChanges = field(default_factory=MadeChanges)
     _of_queue: dict[str, str] = field(default_factory=dict)
     """Attributes of the queue that have changed."""
 
@@ -179,9 +179,7 @@ class HostChanges:
 
     def undo_groups(self) -> None:
         """Brings the control groups back to their state before the run; queues are set for the next run."""
-        while self._undo:
-            path, text = self._undo.pop(0)
-            write_once(path, text)
+        self._of_groups.take_back()
 
     def warnings(self) -> list[str]:
         """The changes that came late."""
@@ -212,7 +210,7 @@ class HostChanges:
         elif isinstance(change, TunableChange):
             self.settings.change(f"{TUNABLE_PREFIX}{change.name}", change.value)
         elif self.groups is not None:
-            self._undo = [*self.groups.change(self.group_settings[change]), *self._undo]
+            self._of_groups.make(self.groups.writes(self.group_settings[change]))
 
     def _now_ns(self) -> int:
         """Time since the start of the load."""
@@ -336,13 +334,13 @@ def change_commands(run: HostChanges, workload: Workload, offered: Sequence[str]
             lines += run.settings.commands(choice, offered)
         elif isinstance(change, QueueChange):
             of_queue[change.name] = change.value
-            lines += run.settings.change_commands(change.name, change.value)
+            lines += shell_of(run.settings.writes(change.name, change.value))
         elif isinstance(change, TunableChange):
-            lines += run.settings.change_commands(f"{TUNABLE_PREFIX}{change.name}", change.value)
+            lines += shell_of(run.settings.writes(f"{TUNABLE_PREFIX}{change.name}", change.value))
         elif isinstance(change, PriorityChange):
             lines.append(_ionice(change, _start_files_of(change.job, workload)))
         elif run.groups is not None:
-            lines += run.groups.change_commands(run.group_settings[change])
+            lines += shell_of(run.groups.writes(run.group_settings[change]))
     return lines
 
 

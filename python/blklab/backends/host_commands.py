@@ -15,6 +15,7 @@ from blklab.linux.load.beside import beside_text, endless, load_beside
 from blklab.linux.load.command import SHELL, check_requirements, run_command
 from blklab.linux.load.fio import JOB_FILE, Fio, check_job_file
 from blklab.linux.load.fio_output import FioReport
+from blklab.linux.machine.host_change import KernelWrite
 from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.linux.processes.exit_accounting import DELAY_ACCOUNTING
 from blklab.linux.scratch.command_space import CommandSpace
@@ -28,6 +29,7 @@ from blklab.spec.workloads import Workload
 
 _LEAST_JUDGED_BYTES = 1 << 20
 """I/O of a command from which on that of other programs is judged in proportion to it."""
+_DELAYS_ON = KernelWrite(DELAY_ACCOUNTING, "1")
 
 
 class CommandLoad(HostLoad):
@@ -134,7 +136,7 @@ class CommandLoad(HostLoad):
         """The steps from the making of its directory to its run."""
         workload = cell.workload
         command, directory = _command_of(workload), self._space.directory(workload)
-        lines = [f"echo 1 > {DELAY_ACCOUNTING}", *self._space.creation_commands(workload)]
+        lines = [*_DELAYS_ON.shell(), *self._space.creation_commands(workload)]
         if workload.beside is not None:
             lines.append(f"cat > {JOB_FILE} <<'END'\n{self._beside_text(workload, seed=cell.key.seed)}END")
         lines.append(f"export {DIRECTORY_VARIABLE}={shlex.quote(str(directory))}")
@@ -239,4 +241,4 @@ def _account_delays(journal: Journal) -> None:
     """
     if text_or_empty(DELAY_ACCOUNTING).strip() == "0":
         journal.protect_attribute(DELAY_ACCOUNTING)
-        DELAY_ACCOUNTING.write_text("1")
+        _DELAYS_ON.make()

@@ -41,6 +41,12 @@ from blklab.linux.load.fio import (
 from blklab.linux.load.hdparm import Hdparm
 from blklab.linux.load.lost_disks import loads_end_with_their_disks
 from blklab.linux.load.numa import numa_warnings
+from blklab.linux.load.precondition import (
+    check_precondition,
+    files_to_overwrite,
+    precondition,
+    precondition_job,
+)
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.machine.writeback import WritebackSettings, writeback_in_force
 from blklab.linux.queue import grace_periods
@@ -48,12 +54,6 @@ from blklab.linux.queue.grace_periods import GracePeriods
 from blklab.linux.queue.schedulers import unavailable_scheduler
 from blklab.linux.queue.settings import QueueSettings, settings_of_disk
 from blklab.linux.queue.snapshot import restore_snapshot
-from blklab.linux.scratch.precondition import (
-    check_precondition,
-    files_to_overwrite,
-    precondition,
-    precondition_job,
-)
 from blklab.linux.scratch.run_folder import RunFolder
 from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.ramps import ended_in_ramp

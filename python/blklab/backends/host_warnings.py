@@ -9,8 +9,8 @@ from blklab.backends.group_choices import skewing_shares
 from blklab.backends.protocol import SessionOptions
 from blklab.linux.cgroups.settings import CgroupSetting, honors_weights
 from blklab.linux.disks.arrays import array_troubles
-from blklab.linux.machine.advice.encryption import hiding_mappings
-from blklab.linux.machine.advice.group_weights import OF_BFQ, OF_COST
+from blklab.linux.doctor.advice.encryption import hiding_mappings
+from blklab.linux.doctor.advice.group_weights import OF_BFQ, OF_COST
 from blklab.linux.machine.kernel_log import why_unreadable
 from blklab.linux.processes.io_priority import ignores_priorities
 from blklab.spec.changes import GroupChange, PriorityChange

@@ -8,7 +8,7 @@ from blklab.errors import BlklabError
 from blklab.guests.kernels.names import DEFAULT_NAME
 from blklab.guests.kernels.store import find
 from blklab.guests.scratch import choose_scratch
-from blklab.linux.machine.finding import Finding
+from blklab.linux.doctor.finding import Finding
 from blklab.linux.machine.requirements import require_linux
 from blklab.shipped import require_guest_program
 from blklab.spec.guest import DEFAULT_MEMORY_BYTES

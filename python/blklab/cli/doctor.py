@@ -15,8 +15,8 @@ from blklab.cli.matrix import matrix_document, matrix_text
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import ExitCode
-from blklab.linux.machine.doctor import examine
-from blklab.linux.machine.finding import Finding
+from blklab.linux.doctor.doctor import examine
+from blklab.linux.doctor.finding import Finding
 from blklab.report.terminal import styled
 
 SCHEMA = "blklab.doctor/1"

@@ -32,7 +32,9 @@ from blklab.linux.journal.module_loading import load_modules
 from blklab.linux.journal.modules import others_with_module
 from blklab.linux.journal.recovery import raise_for_failures, recover
 from blklab.linux.journal.state import state_directory
-from blklab.linux.queue.attributes import read_attribute, write_attribute
+from blklab.linux.machine.host_change import KernelWrite, shell_of
+from blklab.linux.queue.attributes import read_attribute
+from blklab.linux.queue.changes import QueueWrite
 from blklab.linux.queue.scheduler_modules import is_loaded, loading_command, module_of, unload_module
 from blklab.linux.queue.schedulers import offered_schedulers, unavailable_scheduler
 from blklab.linux.queue.snapshot import differences, restore_snapshot
@@ -62,6 +64,11 @@ class ApplyPlan:
     """The scheduler whose module is to be loaded first; None if it is there already."""
 
     @property
+    def queue_writes(self) -> list[QueueWrite]:
+        """The changes of the disk's queue."""
+        return [QueueWrite(self.disk, name, value) for name, value in self.writes]
+
+    @property
     def goes_by(self) -> str:
         """The disk, or the class, as the rule knows it."""
         return self.identity.description if self.drive_class is None else self.drive_class.words
@@ -74,11 +81,10 @@ class ApplyPlan:
     @property
     def commands(self) -> list[str]:
         """The writes as shell commands."""
-        queue = self.disk.sys_path / "queue"
         return [
             *([] if self.loads is None else [loading_command(self.loads)]),
             *_echoes(self.former_cost),
-            *(f"echo {shlex.quote(value)} > {shlex.quote(str(queue / name))}" for name, value in self.writes),
+            *shell_of(self.queue_writes),
             *([] if self.cost is None else self.cost.commands),
         ]
 
@@ -205,8 +211,8 @@ def _apply_one(plan: ApplyPlan, choice: SchedulerChoice, journal: Journal) -> li
         modules.append(module)
     former = journal.protect_queue(disk)
     put_back(plan.former_cost, journal)
-    for name, value in plan.writes:
-        write_attribute(disk, name, value)
+    for write in plan.queue_writes:
+        write.make()
     former_groups = [] if plan.cost is None else plan.cost.write(journal)
     remarks = [plan.warning] if plan.warning else []
     if rule is not None:
@@ -279,22 +285,21 @@ def _applied(disk: Disk) -> AppliedRecord | None:
 
 def undo_commands(plan: UndoPlan) -> list[str]:
     """The steps of an undo plan as shell commands."""
-    queue = plan.disk.sys_path / "queue"
     former = plan.applied.former
     writes = {"scheduler": former.scheduler or "none", **former.attributes}
     commands = _echoes(for_number_now(plan.applied.former_groups, plan.disk))
-    commands += [
-        f"echo {shlex.quote(value)} > {shlex.quote(str(queue / name))}"
+    commands += shell_of(
+        QueueWrite(plan.disk, name, value)
         for name, value in writes.items()
         if name == "scheduler" or name in differences(plan.disk, former)
-    ]
+    )
     if plan.rule_exists:
         commands.append(f"rm {shlex.quote(str(plan.applied.rule_path))}")
     return commands
 
 
 def _echoes(writes: Sequence[tuple[Path, str]]) -> list[str]:
-    return [f"echo {shlex.quote(text)} > {shlex.quote(str(path))}" for path, text in writes]
+    return shell_of(KernelWrite(path, text) for path, text in writes)
 
 
 def undo(plans: list[UndoPlan]) -> list[str]:

@@ -18,7 +18,7 @@ from blklab.linux.cgroups.settings import (
 )
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.journal import Journal
-from blklab.linux.machine.kernel_files import write_once
+from blklab.linux.machine.host_change import KernelWrite, MadeChanges, shell_of
 from blklab.spec.group_settings import ROOT_GROUP, only_group_settings
 from blklab.spec.schedulers import SchedulerChoice
 
@@ -33,7 +33,7 @@ class CostParameters:
     @property
     def commands(self) -> list[str]:
         """The writes as shell commands."""
-        return self._groups.change_commands(self.writes)
+        return shell_of(self._groups.writes(self.writes))
 
     def write(self, journal: Journal) -> list[tuple[Path, str]]:
         """Makes the writes; the journal has what they replace.
@@ -45,7 +45,8 @@ class CostParameters:
             TunableError: if the kernel refuses a value or keeps another one.
         """
         self._groups.protect_root(journal, self.writes)
-        return self._groups.change(self.writes)
+        undoing = MadeChanges().make(self._groups.writes(self.writes))
+        return [(one.path, one.value) for one in undoing if isinstance(one, KernelWrite)]
 
     @property
     def _groups(self) -> RunCgroups:
@@ -95,7 +96,7 @@ def put_back(former: Sequence[tuple[Path, str]], journal: Journal) -> list[str]:
     done = []
     for path, text in former:
         try:
-            write_once(path, text)
+            KernelWrite(path, text).make()
         except OSError as error:
             raise RestoreError(f"{path} cannot be restored to {text}: {reason_of(error)}") from error
         done.append(f"{path}: {text}")

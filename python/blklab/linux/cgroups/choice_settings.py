@@ -7,15 +7,17 @@ root group loses; the run's own groups end with the run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, wanted_settings
 from blklab.linux.disks.disk import Disk
-from blklab.linux.journal.journal import Journal
-from blklab.linux.machine.kernel_files import write_once
+from blklab.linux.machine.host_change import MadeChanges
 from blklab.spec.group_settings import only_group_settings
 from blklab.spec.schedulers import SchedulerChoice
+
+if TYPE_CHECKING:
+    from blklab.linux.journal.journal import Journal
 
 
 class ChoiceSettings:
@@ -29,7 +31,7 @@ class ChoiceSettings:
         self._conditions = conditions
         self._leaves = leaves
         self._protected: set[tuple[str, str]] = set()
-        self._undo: list[tuple[Path, str]] = []
+        self._made = MadeChanges()
         self._wanted: dict[str, str] = {}
         self.in_force: list[CgroupSetting] = []
         """The writes of the choice in force."""
@@ -57,14 +59,12 @@ class ChoiceSettings:
             return
         self.undo()
         writes = self._writes(choice)
-        self._undo = self._groups.change(writes)
+        self._made.make(self._groups.writes(writes))
         self.in_force, self._wanted = writes, choice.of_groups
 
     def undo(self) -> None:
         """Brings the groups back to what the conditions say."""
-        while self._undo:
-            path, text = self._undo.pop(0)
-            write_once(path, text)
+        self._made.take_back()
         self.in_force, self._wanted = [], {}
 
     def _writes(self, choice: SchedulerChoice) -> list[CgroupSetting]:

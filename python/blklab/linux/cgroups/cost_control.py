@@ -7,10 +7,11 @@ from functools import cached_property
 from pathlib import Path
 
 from blklab.errors import RequirementError
+from blklab.linux.cgroups.changes import AttributeWrite
 from blklab.linux.cgroups.hierarchy import find_hierarchy
-from blklab.linux.cgroups.settings import device_numbers, shell_text
+from blklab.linux.cgroups.settings import device_numbers
 from blklab.linux.disks.disk import Disk
-from blklab.linux.machine.kernel_files import text_or_empty, write_once
+from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.linux.queue.coupling import COST_CONTROL, THROTTLING
 from blklab.spec.group_settings import words_of
 
@@ -71,16 +72,18 @@ class CostControl:
         Raises:
             OSError: if the kernel refuses.
         """
-        value = text_or_empty(disk.sys_path / "queue" / THROTTLING)
-        if value in ("", _THROTTLED_BY_NONE) or not self.is_on(disk) or self._file is None:
+        if not self.throttles(disk) or (change := self.renewal(disk)) is None:
             return False
-        write_once(self._file, self._line(disk))
+        change.make()
         return True
 
-    def commands(self, disk: Disk) -> list[str]:
-        """The write of `renew` as a shell command."""
-        return [] if self._file is None else [f"echo {shell_text(self._line(disk))} > {self._file}"]
+    def throttles(self, disk: Disk) -> bool:
+        """Whether writeback throttling is on beside io.cost."""
+        value = text_or_empty(disk.sys_path / "queue" / THROTTLING)
+        return value not in ("", _THROTTLED_BY_NONE) and self.is_on(disk)
 
-    @staticmethod
-    def _line(disk: Disk) -> str:
-        return f"{device_numbers([disk])[0]} enable=1"
+    def renewal(self, disk: Disk) -> AttributeWrite | None:
+        """The write of `renew`; None on a machine without io.cost."""
+        if self._file is None:
+            return None
+        return AttributeWrite(self._file, f"{device_numbers([disk])[0]} enable=1")

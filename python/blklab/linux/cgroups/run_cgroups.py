@@ -6,23 +6,15 @@ affect others. Per-device settings are written once for each leaf disk. Every wr
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.errors import TunableError, reason_of
+from blklab.errors import TunableError
+from blklab.linux.cgroups.changes import Controller, GroupDirectory, GroupWrite
 from blklab.linux.cgroups.hierarchy import Hierarchy
-from blklab.linux.cgroups.settings import (
-    WEIGHTS,
-    CgroupSetting,
-    is_in_force,
-    missing_attribute,
-    shell_text,
-    undo_writes,
-    value_hint,
-)
-from blklab.linux.machine.kernel_files import text_or_empty, write_once
+from blklab.linux.cgroups.settings import WEIGHTS, CgroupSetting, missing_attribute, undo_writes
+from blklab.linux.machine.host_change import HostChange, KernelWrite, shell_of
 from blklab.spec.group_settings import ROOT_GROUP
 
 if TYPE_CHECKING:
@@ -45,19 +37,15 @@ class RunCgroups:
         return self.folder(group) / "cgroup.procs"
 
     def commands(self, names: Sequence[str], settings: Sequence[CgroupSetting]) -> list[str]:
-        """The steps of `create` as shell commands."""
-        lines = []
-        if self.hierarchy.version == 2:
-            lines.append(f"echo +io > {_quoted(self.hierarchy.root / 'cgroup.subtree_control')}")
-        lines.append(f"mkdir {_quoted(self.parent)}")
-        if self.hierarchy.version == 2:
-            lines.append(f"echo +io > {_quoted(self.parent / 'cgroup.subtree_control')}")
-        lines += [f"mkdir {_quoted(self.folder(name))}" for name in names]
-        for setting in settings:
-            path = _quoted(self.folder(setting.group) / setting.attribute)
-            condition = f"[ ! -e {path} ] || " if setting.optional else ""
-            lines.append(f"{condition}echo {shell_text(setting.value)} > {path}")
-        return lines
+        """The changes that `create` makes as shell commands."""
+        return shell_of([*self._groups(names, None), *self.writes(settings)])
+
+    def writes(self, settings: Sequence[CgroupSetting]) -> list[GroupWrite]:
+        """The changes that set attributes of groups."""
+        return [
+            GroupWrite(self.folder(one.group) / one.attribute, one.value, one, self.hierarchy.version)
+            for one in settings
+        ]
 
     def create(self, journal: Journal, names: Sequence[str], settings: Sequence[CgroupSetting]) -> None:
         """Creates the groups and sets their attributes; the journal removes and restores them.
@@ -65,13 +53,8 @@ class RunCgroups:
         Raises:
             TunableError: if the kernel lacks an attribute, refuses a value, or keeps another one.
         """
-        if self.hierarchy.version == 2:
-            self._enable_controller(journal)
-        journal.own_cgroup(self.parent)
-        if self.hierarchy.version == 2:
-            write_once(self.parent / "cgroup.subtree_control", "+io")
-        for name in names:
-            journal.own_cgroup(self.folder(name))
+        for change in self._groups(names, journal):
+            change.make()
         undo: dict[Path, list[str]] = {}
         for setting in settings:
             path = self.folder(ROOT_GROUP) / setting.attribute
@@ -80,13 +63,9 @@ class RunCgroups:
         for path, texts in undo.items():
             journal.protect_attribute(path, undo=texts)
         written: dict[str, int] = {}
-        for setting in settings:
-            path = self.folder(setting.group) / setting.attribute
-            if setting.optional and not path.exists():
-                written.setdefault(setting.group, 0)
-                continue
-            self._set(path, setting)
-            written[setting.group] = written.get(setting.group, 0) + 1
+        for write in self.writes(settings):
+            written[write.setting.group] = written.get(write.setting.group, 0) + (not write.is_left_out)
+            write.make()
         for group in (group for group, count in written.items() if not count):
             wanted = WEIGHTS[self.hierarchy.version]
             reasons = [missing_attribute(self.hierarchy.version, name).hint for name in wanted]
@@ -117,65 +96,10 @@ class RunCgroups:
                 raise missing_attribute(self.hierarchy.version, setting.attribute)
             journal.protect_attribute(path, undo=undo_writes(path, setting.value))
 
-    def change(self, settings: Sequence[CgroupSetting]) -> list[tuple[Path, str]]:
-        """Writes settings of groups that exist.
-
-        Returns:
-            The writes that undo it, the last one first.
-
-        Raises:
-            TunableError: if the kernel lacks an attribute, refuses a value, or keeps another one; the
-                writes before it are then undone.
-        """
-        undo: list[tuple[Path, str]] = []
-        try:
-            for setting in settings:
-                path = self.folder(setting.group) / setting.attribute
-                if path.exists():
-                    undo = [*((path, text) for text in undo_writes(path, setting.value)), *undo]
-                self._set(path, setting)
-        except TunableError:
-            for path, text in undo:
-                write_once(path, text)
-            raise
-        return undo
-
-    def change_commands(self, settings: Sequence[CgroupSetting]) -> list[str]:
-        """The writes of `change` as shell commands."""
-        return [
-            f"echo {shell_text(setting.value)} > {_quoted(self.folder(setting.group) / setting.attribute)}"
-            for setting in settings
-        ]
-
-    def _enable_controller(self, journal: Journal) -> None:
-        """Enables the I/O controller for the root's children, if it is not enabled already."""
-        control = self.hierarchy.root / "cgroup.subtree_control"
-        if "io" not in text_or_empty(control).split():
-            journal.protect_attribute(control, undo=["-io"])
-            write_once(control, "+io")
-
-    def _set(self, path: Path, setting: CgroupSetting) -> None:
-        if not path.exists():
-            raise missing_attribute(self.hierarchy.version, setting.attribute)
-        owner = (
-            "the root control group"
-            if setting.group == ROOT_GROUP
-            else f"the control group {setting.group!r}"
-        )
-        try:
-            write_once(path, setting.value)
-        except OSError as error:
-            raise TunableError(
-                f"{owner}: the kernel refused {setting.attribute} = {setting.value} ({reason_of(error)})",
-                hint=value_hint(setting.attribute),
-            ) from error
-        content = path.read_text()
-        if not is_in_force(content, setting.value):
-            kept = " ".join(content.split()) or "nothing"
-            raise TunableError(
-                f"{owner}: asked for {setting.attribute} = {setting.value}, the kernel kept {kept}"
-            )
-
-
-def _quoted(path: Path) -> str:
-    return shlex.quote(str(path))
+    def _groups(self, names: Sequence[str], journal: Journal | None) -> list[HostChange]:
+        """The changes that make the groups; without a journal they can only be printed."""
+        folders = [GroupDirectory(folder, journal) for folder in (self.parent, *map(self.folder, names))]
+        if self.hierarchy.version == 1:
+            return [*folders]
+        root, parent = (folder / "cgroup.subtree_control" for folder in (self.hierarchy.root, self.parent))
+        return [Controller(root, journal), folders[0], KernelWrite(parent, "+io"), *folders[1:]]

@@ -7,15 +7,18 @@ another one's. The journal has their values from before.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from blklab.errors import TunableError, reason_of
-from blklab.linux.journal.journal import Journal
-from blklab.linux.machine.kernel_files import text_or_empty, write_once
+from blklab.linux.machine.host_change import KernelWrite, shell_of
+from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.writeback_settings import PREFIX, settings_cancelled_by, writeback_names
+
+if TYPE_CHECKING:
+    from blklab.linux.journal.journal import Journal
 
 FOLDER = Path("/proc/sys/vm")
 _UNSET = "0"
@@ -72,21 +75,20 @@ class WritebackSettings:
             return
         self.undo()
         self._in_force = wanted
-        for name, value in wanted.items():
+        for write in self._writes(wanted):
+            asked = f"{PREFIX}{write.path.name}={write.value}"
             try:
-                write_once(self._folder / name, value)
+                write.make()
             except OSError as error:
-                raise TunableError(
-                    f"the kernel refuses {PREFIX}{name}={value}: {reason_of(error)}"
-                ) from error
-            if (kept := self._read(name)) != value:
-                raise TunableError(f"asked for {PREFIX}{name}={value}, the kernel kept {kept}")
+                raise TunableError(f"the kernel refuses {asked}: {reason_of(error)}") from error
+            if (kept := self._read(write.path.name)) != write.value:
+                raise TunableError(f"asked for {asked}, the kernel kept {kept}")
 
     def undo(self) -> None:
         """Brings back what the journal has."""
-        for name, value in self._before.items():
-            if self._read(name) != value:
-                write_once(self._folder / name, value)
+        for write in self._writes(self._before):
+            if not write.holds():
+                write.make()
         self._in_force = {}
 
     def read(self) -> dict[str, str]:
@@ -99,10 +101,10 @@ class WritebackSettings:
 
     def commands(self, choice: SchedulerChoice) -> list[str]:
         """The writes of `apply` as shell commands."""
-        return [
-            f"echo {shlex.quote(value)} > {shlex.quote(str(self._folder / name))}"
-            for name, value in choice.of_writeback.items()
-        ]
+        return shell_of(self._writes(choice.of_writeback))
+
+    def _writes(self, values: Mapping[str, str]) -> list[KernelWrite]:
+        return [KernelWrite(self._folder / name, value) for name, value in values.items()]
 
     def _read(self, name: str) -> str:
         return text_or_empty(self._folder / name)

@@ -12,9 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from blklab.linux.journal.journal import Journal
+from blklab.linux.machine.host_change import KernelWrite
 from blklab.linux.machine.kernel_files import text_or_empty
+
+if TYPE_CHECKING:
+    from blklab.linux.journal.journal import Journal
 
 RCU_EXPEDITED = Path("/sys/kernel/rcu_expedited")
 _OFF, _ON = "0", "1"
@@ -42,14 +46,18 @@ class GracePeriods:
             self._protected = True
         # Slots are merely longer where the kernel refuses.
         with suppress(OSError):
-            RCU_EXPEDITED.write_text(_ON)
+            _setting(_ON).make()
         try:
             yield
         finally:
             with suppress(OSError):
-                RCU_EXPEDITED.write_text(f"{_OFF}\n")
+                _setting(_OFF).make()
 
 
 def commands(inner: list[str]) -> list[str]:
     """The same as shell commands, around those of a stretch."""
-    return [f"echo {_ON} > {RCU_EXPEDITED}", *inner, f"echo {_OFF} > {RCU_EXPEDITED}"]
+    return [*_setting(_ON).shell(), *inner, *_setting(_OFF).shell()]
+
+
+def _setting(value: str) -> KernelWrite:
+    return KernelWrite(RCU_EXPEDITED, value)

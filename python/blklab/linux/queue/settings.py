@@ -10,21 +10,16 @@ therefore taken back when another one follows.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from blklab.errors import SettingsChangedError, TunableError
 from blklab.linux.cgroups.cost_control import CostControl
 from blklab.linux.disks.disk import Disk
-from blklab.linux.queue.attributes import (
-    name_on,
-    note_on_place,
-    read_attribute,
-    tunables,
-    write_attribute,
-)
-from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
+from blklab.linux.machine.host_change import HostChange, shell_of
+from blklab.linux.queue.attributes import note_on_place, read_attribute, tunables
+from blklab.linux.queue.changes import CostRenewal, QueueWrite, SchedulerSwitch
+from blklab.linux.queue.schedulers import available_schedulers
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.spec.queue_attributes import QUEUE_ATTRIBUTES
 from blklab.spec.schedulers import SchedulerChoice
@@ -108,8 +103,8 @@ class QueueSettings:
         Raises:
             TunableError: if the kernel lacks the setting or refuses the value.
         """
-        for leaf in self._leaves:
-            write_attribute(leaf, name_on(leaf, name), value)
+        for write in self.writes(name, value):
+            write.make()
 
     def notes(self) -> list[str]:
         """Notes on settings that this kernel has in another place than asked for, once they were applied."""
@@ -131,43 +126,33 @@ class QueueSettings:
                 settings[f"{leaf.name}/{TUNABLE_PREFIX}{name}"] = value
         return settings
 
-    def change_commands(self, name: str, value: str) -> list[str]:
-        """The writes of `change` as shell commands."""
-        return [
-            f"echo {shlex.quote(value)} > {shlex.quote(str(leaf.sys_path / 'queue' / name))}"
-            for leaf in self._leaves
-        ]
+    def writes(self, name: str, value: str) -> list[QueueWrite]:
+        """The changes that `change` makes."""
+        return [QueueWrite(leaf, name, value, follows=True) for leaf in self._leaves]
 
     def commands(self, choice: SchedulerChoice, offered: Sequence[str]) -> list[str]:
-        """The writes that apply a choice from any state, as shell commands."""
-        lines = []
+        """The changes that apply a choice from any state, as shell commands."""
+        changes: list[HostChange] = []
         for leaf in self._leaves:
-            folder = leaf.sys_path / "queue"
-            other = _other_scheduler(offered, choice.name_in_queue)
-            writes = [(_SCHEDULER, other)] if other is not None else []
-            writes += [(_SCHEDULER, choice.name_in_queue), *self._asked(leaf, choice).items()]
-            lines += [
-                f"echo {shlex.quote(value)} > {shlex.quote(str(folder / name))}" for name, value in writes
-            ]
-        return lines
+            changes += [self._switch(leaf, choice.name_in_queue, offered), *self._asked_writes(leaf, choice)]
+        return shell_of(changes)
 
     def renewal_commands(self) -> list[str]:
         """Writes that follow a switch under io.cost, so that throttling is off, as shell commands."""
-        return [line for leaf in self._leaves for line in self._cost.commands(leaf)]
+        return shell_of(CostRenewal(leaf, self._cost) for leaf in self._leaves)
 
     def _set(self, choice: SchedulerChoice) -> None:
         for leaf in self._leaves:
             self._initialise(leaf, choice.name_in_queue)
-            asked = self._asked(leaf, choice)
             kept: dict[str, str] = {}
             asked_of: dict[str, str] = {}
-            for asked_name, value in asked.items():
-                name = name_on(leaf, asked_name)
-                if name != asked_name:
-                    self._moved[asked_name] = name
-                asked_of[name] = value
-                if read_attribute(leaf, name) != value:
-                    write_attribute(leaf, name, value)
+            for write in self._asked_writes(leaf, choice):
+                name = write.place
+                if name != write.name:
+                    self._moved[write.name] = name
+                asked_of[name] = write.value
+                if not write.holds():
+                    write.make()
                 kept[name] = read_attribute(leaf, name)
             # Writing one attribute can change another requested one.
             for name, value in kept.items():
@@ -177,6 +162,10 @@ class QueueSettings:
                         f"{leaf.name}: {name} = {asked_of[name]} is impossible under {choice.without_label}:"
                         f" another setting changes it to {now}"
                     )
+
+    def _asked_writes(self, leaf: Disk, choice: SchedulerChoice) -> list[QueueWrite]:
+        asked = self._asked(leaf, choice)
+        return [QueueWrite(leaf, name, value, follows=True) for name, value in asked.items()]
 
     def _asked(self, leaf: Disk, choice: SchedulerChoice) -> dict[str, str]:
         """All settings of a choice but the scheduler, in the order in which they are written."""
@@ -196,13 +185,10 @@ class QueueSettings:
 
     def _initialise(self, leaf: Disk, name: str) -> None:
         """Sets a scheduler with the kernel's defaults, which depend on whether io.cost is on."""
-        active, offered = available_schedulers(leaf)
-        if active == name:
-            other = _other_scheduler(offered, name)
-            if other is not None:
-                set_scheduler(leaf, other)
-        set_scheduler(leaf, name)
-        self._cost.renew(leaf)
+        self._switch(leaf, name, available_schedulers(leaf)[1]).make()
+
+    def _switch(self, leaf: Disk, name: str, offered: Sequence[str]) -> SchedulerSwitch:
+        return SchedulerSwitch(leaf, name, _other_scheduler(offered, name), self._cost)
 
 
 def settings_of_disk(settings: Mapping[str, str], disk: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from blklab.errors import NotRootError, reason_of
+from blklab.linux.machine.host_change import KernelWrite
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 PAGES = "1"
@@ -20,7 +21,7 @@ def drop_page_cache(control: Path = DROP_CACHES) -> None:
     """
     os.sync()
     try:
-        control.write_text(PAGES)
+        KernelWrite(control, PAGES).make()
     except OSError as error:
         raise NotRootError(
             f"the page cache cannot be dropped: {control}: {reason_of(error)}",
@@ -30,4 +31,4 @@ def drop_page_cache(control: Path = DROP_CACHES) -> None:
 
 def commands() -> list[str]:
     """The same as shell commands."""
-    return ["sync", f"echo {PAGES} > {DROP_CACHES}"]
+    return ["sync", *KernelWrite(DROP_CACHES, PAGES).shell()]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from blklab.linux.disks.disk import Disk
-from blklab.linux.machine.finding import Finding
+from blklab.linux.doctor.finding import Finding
 from blklab.linux.machine.kernel_files import text_or_empty
 
 CGROUPS = Path("/sys/fs/cgroup")

@@ -15,8 +15,8 @@ from blklab.errors import BlklabError, reason_of
 from blklab.linux.disks.disk import Disk
 from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.disks.stack import all_disks, leaves_of
-from blklab.linux.machine.advice import arrays, elevator, encryption, group_weights, lockdown
-from blklab.linux.machine.finding import Finding
+from blklab.linux.doctor.advice import arrays, elevator, encryption, group_weights, lockdown
+from blklab.linux.doctor.finding import Finding
 from blklab.linux.processes.programs import find_program
 from blklab.quantities.units import format_bytes
 

@@ -10,7 +10,7 @@ import platform
 import re
 from pathlib import Path
 
-from blklab.linux.machine.finding import Finding
+from blklab.linux.doctor.finding import Finding
 from blklab.linux.machine.kernel_files import text_or_empty
 
 _FIRST_WITHOUT = 5

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from blklab.linux.disks.disk import Roots
 from blklab.linux.disks.stack import all_disks, devices_above
-from blklab.linux.machine.finding import Finding
+from blklab.linux.doctor.finding import Finding
 from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.linux.processes.programs import find_program
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from blklab.linux.disks.arrays import array_troubles
 from blklab.linux.disks.disk import Roots
 from blklab.linux.disks.stack import all_disks
-from blklab.linux.machine.finding import Finding
+from blklab.linux.doctor.finding import Finding
 
 
 def check(roots: Roots | None = None) -> list[Finding]:

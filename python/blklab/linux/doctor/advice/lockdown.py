@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from blklab.linux.machine.finding import Finding
+from blklab.linux.doctor.finding import Finding
 from blklab.linux.machine.kernel_files import text_or_empty
 
 SECURITY = Path("/sys/kernel/security")
