@@ -1,6 +1,6 @@
-"""Measures how fast each text format of traces is read, in processor time for each I/O.
+"""Measures how fast each format of traces is read, in processor time for each I/O.
 
-Every format gets the same I/Os, one each 100 µs, as lines of its own::
+Every format gets the same I/Os, one each 100 µs, as lines or records of its own::
 
     python benches/trace_reading_speed.py [--ios N] [--rounds N] [FORMAT…]
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import struct
 import tempfile
 import time
 from collections.abc import Callable
@@ -52,6 +53,33 @@ def _biosnoop(number: int) -> str:
     return f"{at:<11.6f} dd             697    sda       R {_sector(number):<10} 4096      0.01    0.05\n"
 
 
+def _iosnoop(number: int) -> str:
+    at = 5982800 + number * STEP_S
+    return (
+        f"{at:<14.6f} {at + WAIT_S:.6f} dd           697    R    8,0      {_sector(number):<12} 4096"
+        "         0.05\n"
+    )
+
+
+def _cloudphysics(number: int) -> bytes:
+    read, version = 0x28, 2 << 8
+    at_us = number * 100
+    return struct.pack("<HHIIIQQQ", read, version, number, 4096, 1, _sector(number), at_us, 50)
+
+
+def _blktrace(number: int) -> bytes:
+    """The events of beginning, issue and completion, with the bits of ``blktrace_api.h``."""
+    at_ns, read, disk = round(number * STEP_S * 1e9), 1 << 16, 8 << 20
+    steps = ((1, 1 << 22, 0.0), (7, 1 << 25, 0.5), (8, 1 << 27, 1.0))
+    return b"".join(
+        struct.pack(
+            "<IIQQIIIIIHH", 0x65617407, number * 3 + step, at_ns + round(share * WAIT_S * 1e9),
+            _sector(number), SECTORS * 512, action | category | read, 697, disk, 0, 0, 0,
+        )
+        for step, (action, category, share) in enumerate(steps)
+    )  # fmt: skip
+
+
 def _msr(number: int) -> str:
     return f"{128166372003061629 + number * 1000},usr,0,Read,{_sector(number) * 512},4096,500\n"
 
@@ -93,12 +121,18 @@ _THESIOS_HEADING = (
     "cache_hit,request_io_size_bytes,disk_io_size_bytes,response_io_size_bytes,start_time,disk_time,"
     "simulated_disk_start_time,simulated_latency\n"
 )
-FORMATS: dict[str, tuple[str, Callable[[int], str]]] = {
+FORMATS: dict[str, tuple[str, Callable[[int], str | bytes]]] = {
     "blkparse": ("", _blkparse),
     "perf": ("", _perf),
     "biosnoop": (
         "TIME(s)     COMM           PID    DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)\n",
         _biosnoop,
+    ),
+    "blktrace": ("", _blktrace),
+    "cloudphysics": ("", _cloudphysics),
+    "iosnoop": (
+        "STARTs          ENDs            COMM         PID    TYPE DEV      BLOCK        BYTES     LATms\n",
+        _iosnoop,
     ),
     "msr": ("", _msr),
     "alibaba": ("", _alibaba),
@@ -136,7 +170,10 @@ def main() -> None:
         for name in arguments.formats or sorted(FORMATS):
             heading, line = FORMATS[name]
             path = Path(folder) / name
-            path.write_text(heading + "".join(map(line, range(arguments.ios))), encoding="utf-8")
+            with path.open("wb") as file:
+                file.write(heading.encode())
+                for one in map(line, range(arguments.ios)):
+                    file.write(one.encode() if isinstance(one, str) else one)
             each_ns = nanoseconds(path, name, arguments.ios, arguments.rounds)
             rows.append((name, each_ns, path.stat().st_size / arguments.ios / each_ns * 1e3))
     fastest = min(each_ns for _, each_ns, _ in rows)

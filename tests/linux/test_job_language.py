@@ -84,6 +84,9 @@ OF_FILES = [
     "rw=write\nbs=4k\nsize=50k\nio_size=150k",
     "rw=read\nbs=12k\nsize=160k\nfilename=one:two\nloops=3",
     "rw=write\nbsrange=8k-8k\nsize=96k\nfilename=one:two",
+    "rw=read\nioengine=mmap\nbs=8k\nsize=128k",
+    "rw=write\nioengine=mmap\nbs=4k\nsize=128k\nfilename=one:two\nfsync=4",
+    "rw=read\nbs=4k,64k\nbs_is_seq_rand=1\nsize=128k",
 ]
 """Jobs with files of their own, of at most 1 MiB each."""
 

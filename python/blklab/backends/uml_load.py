@@ -180,6 +180,15 @@ def check_own_generator(workload: Workload) -> list[str]:
     workload.refuse_host_only(
         "blklab's own load generator", "leave it out, or let fio make the load: --generator fio"
     )
+    for job in workload.jobs:
+        if job.options.get("ioengine") == "mmap":
+            raise JobFileError(
+                "blklab's own load generator reads and writes by calls and maps no files",
+                source=workload.source,
+                line=job.option_lines.get("ioengine"),
+                option="ioengine",
+                hint="let fio make the load: --generator fio",
+            )
     return _remarks(workload)
 
 

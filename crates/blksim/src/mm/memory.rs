@@ -9,6 +9,7 @@ use crate::block::kernel_version::Behaviours;
 use crate::block::request::TaskId;
 use crate::core::params::Values;
 use crate::task::ready::{Ready, ReadyList};
+use crate::workload::job::Advice;
 use crate::workload::layout::File;
 
 /// Costs of processor time.
@@ -81,6 +82,12 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// The largest readahead of a file that was opened with this advice: `POSIX_FADV_SEQUENTIAL`
+    /// doubles it.
+    pub(crate) fn window_pages(&self, advice: Advice) -> u64 {
+        self.read_ahead_pages * if advice == Advice::Sequential { 2 } else { 1 }
+    }
+
     pub fn new(files: Vec<File>, queue: &Values, machine: &Values, behaviours: Behaviours) -> Self {
         Self {
             writeback: Writeback::new(machine, files.len()),

@@ -18,9 +18,7 @@ impl Machine {
         let file = self.mm.files[process.region.file as usize];
         let base = file.start / PAGE_BYTES;
         let file_pages = file.bytes.div_ceil(PAGE_BYTES);
-        // POSIX_FADV_SEQUENTIAL doubles the window.
-        let factor = if process.advice == Advice::Sequential { 2 } else { 1 };
-        let ra_pages = self.mm.read_ahead_pages * factor;
+        let ra_pages = self.mm.window_pages(process.advice);
         if ra_pages == 0 || process.advice == Advice::Random {
             if !marker {
                 // Without a window the kernel reads page by page.
@@ -56,6 +54,31 @@ impl Machine {
             }
             Next::Nothing | Next::Window { .. } => {}
         }
+    }
+
+    /// A fault in a mapped file found its page missing (`do_sync_mmap_readahead` of `mm/filemap.c`, Linux
+    /// 6.1): in order, the readahead of a read of a whole window; at random, the page alone; without
+    /// advice, the pages around it.
+    pub(crate) fn read_for_fault(&mut self, task: TaskId, page: u64) {
+        let process = &mut self.tasks.processes[Tasks::process_of(task) as usize];
+        let advice = process.advice;
+        let window_pages = self.mm.window_pages(advice);
+        if window_pages == 0 || advice == Advice::Random {
+            self.read_pages(task, page, 1, 0);
+            return;
+        }
+        if advice == Advice::Sequential {
+            self.read_ahead(task, page, window_pages, false);
+            return;
+        }
+        let file = self.mm.files[process.region.file as usize];
+        let base = file.start / PAGE_BYTES;
+        let end = base + file.bytes.div_ceil(PAGE_BYTES);
+        let first = page.saturating_sub(window_pages / 2).max(base);
+        process.window.surround(first - base, window_pages);
+        let count = window_pages.min(end - first);
+        let cut = window_pages - count;
+        self.read_pages(task, first, count, (window_pages / 4).saturating_sub(cut));
     }
 
     /// Reads the missing ones of `count` pages and sets the marker `lookahead`

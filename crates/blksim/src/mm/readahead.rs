@@ -92,6 +92,11 @@ impl Window {
         }
     }
 
+    /// A fault read these pages, with the wanted one in their middle.
+    pub(crate) fn surround(&mut self, start: u64, size: u64) {
+        (self.start, self.size, self.async_size) = (start, size, size / 4);
+    }
+
     /// A reader found a page missing (`page_cache_sync_ra`, Linux 6.12).
     pub(crate) fn miss(&mut self, cache: &mut PageCache, touched: Touched, max: u64) -> Next {
         let Touched { page, base, wanted, .. } = touched;

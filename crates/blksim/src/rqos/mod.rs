@@ -75,6 +75,6 @@ pub(crate) fn removable(
 
 /// The target of writeback throttling; 0 if it is off. It acts on buffered writes alone.
 pub(crate) fn wbt_target_ns(queue: &Values, jobs: &[Job]) -> u64 {
-    let buffered_writes = jobs.iter().any(|job| job.mode.writes && !job.mode.trims && !job.direct);
+    let buffered_writes = jobs.iter().any(|job| job.mode.writes && job.buffered());
     if buffered_writes { queue.get_ns("wbt_lat_usec") } else { 0 }
 }

@@ -112,10 +112,13 @@ impl Machine {
             }
             if page_state & MARKER != 0 {
                 self.mm.cache.change(call.page, 0, MARKER);
-                self.read_ahead(task, call.page, call.end - call.page, true);
+                let wanted = self.pages_wanted(task, call);
+                self.read_ahead(task, call.page, wanted, true);
             } else if cached {
                 self.sleep_for_page(task, call.page, call);
                 return;
+            } else if self.tasks.processes[task as usize].mapped {
+                self.read_for_fault(task, call.page);
             } else {
                 self.read_ahead(task, call.page, call.end - call.page, false);
             }
@@ -126,9 +129,49 @@ impl Machine {
         if self.pay(task, call) {
             return;
         }
-        self.tasks.processes[task as usize].window.previous =
-            call.end - 1 - file_start / PAGE_BYTES;
+        let process = &mut self.tasks.processes[task as usize];
+        if !process.mapped {
+            process.window.previous = call.end - 1 - file_start / PAGE_BYTES;
+        } else if process.sync {
+            // msync of what was read: nothing to write, but the device's cache is emptied all the same.
+            call.page = call.end;
+            self.begin_flush(task, call);
+            return;
+        }
         self.end_call(task, call);
+    }
+
+    /// Pages that a call says it wants, or that a fault in a mapped file asks the readahead for.
+    fn pages_wanted(&self, task: TaskId, call: BufferedCall) -> u64 {
+        let process = &self.tasks.processes[task as usize];
+        if process.mapped { self.mm.window_pages(process.advice) } else { call.end - call.page }
+    }
+
+    /// A write to a mapped file finds its page missing, or reaches a marker: it reads as a read does.
+    /// True if it must wait.
+    fn fault_before_write(&mut self, task: TaskId, call: BufferedCall) -> bool {
+        let page_state = self.mm.cache.get(call.page);
+        if page_state & (PRESENT | MARKER) == PRESENT {
+            return false;
+        }
+        if self.pay(task, call) {
+            return true;
+        }
+        if page_state & MARKER != 0 {
+            self.mm.cache.change(call.page, 0, MARKER);
+            let wanted = self.pages_wanted(task, call);
+            self.read_ahead(task, call.page, wanted, true);
+        } else if page_state & LOCKED == 0 {
+            self.read_for_fault(task, call.page);
+        }
+        if self.tasks[task].blocked {
+            return true;
+        }
+        let missing = self.mm.cache.get(call.page) & PRESENT == 0;
+        if missing {
+            self.sleep_for_page(task, call.page, call);
+        }
+        missing
     }
 
     fn advance_write(&mut self, task: TaskId, mut call: BufferedCall) {
@@ -145,6 +188,9 @@ impl Machine {
             }
             if call.page >= call.end {
                 break;
+            }
+            if self.tasks.processes[task as usize].mapped && self.fault_before_write(task, call) {
+                return;
             }
             let page_state = self.mm.cache.get(call.page);
             let begin = call.page * PAGE_BYTES;

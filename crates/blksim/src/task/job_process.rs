@@ -57,6 +57,8 @@ pub struct JobProcess {
     /// It submits by `io_uring`, which does not sleep for a tag but has a worker do so.
     pub(crate) punts: bool,
     pub(crate) sync: bool,
+    /// It moves data by page faults in a mapped file.
+    pub(crate) mapped: bool,
     pub(crate) advice: Advice,
     pub(crate) invalidate: bool,
     pub(crate) pre_read: bool,
@@ -105,10 +107,12 @@ impl JobProcess {
             priority: Priority::resolve(job.prioclass, job.prio, job.nice),
             first_context: 0,
             group: 0,
-            direct: job.direct || job.mode.trims,
+            direct: !job.buffered(),
             asynchronous: job.asynchronous(),
             punts: job.engine == "io_uring",
-            sync: job.sync,
+            // fio ends every I/O of a mapped job with msync if direct is set; O_SYNC is for calls.
+            sync: if job.mapped() { job.direct } else { job.sync },
+            mapped: job.mapped(),
             advice: job.advice,
             invalidate: job.invalidate && !job.pre_read,
             pre_read: job.pre_read,

@@ -112,6 +112,7 @@ pub(super) fn job(
         iodepth: r.number("iodepth", 1)? as u32,
         iodepth_batch: r.number("iodepth_batch", 1)? as u32,
         block_sizes,
+        sizes_by_order: r.flag("bs_is_seq_rand", false)?,
         block_align: r.directed("blockalign", None, |t| sizes(t).map(Some))?,
         size: r.get("size", None, |t| extent(t, 100, false).map(Some))?,
         filesize: r.get("filesize", None, |t| bytes(t).map(Some))?,
@@ -132,11 +133,7 @@ pub(super) fn job(
         new_group: r.flag("new_group", false)?,
         wait_for: r.text("wait_for").map(str::to_owned),
         exitall: r.flag("exitall", false)?,
-        exit_what: match r.text("exit_what") {
-            Some("all") => ExitWhat::All,
-            Some("stonewall") => ExitWhat::Stonewall,
-            _ => ExitWhat::Group,
-        },
+        exit_what: exit_what(&r),
         filenames: filenames(&r)?,
         nr_files: r.number("nrfiles", 1)?.max(1),
         file_service: r.get("file_service_type", ROUND_ROBIN, file_service)?,
@@ -182,6 +179,14 @@ pub(super) fn job(
     };
     cross_check(&job, &r)?;
     Ok(job)
+}
+
+fn exit_what(r: &Reader) -> ExitWhat {
+    match r.text("exit_what") {
+        Some("all") => ExitWhat::All,
+        Some("stonewall") => ExitWhat::Stonewall,
+        _ => ExitWhat::Group,
+    }
 }
 
 /// `direct` or its opposite, whichever is written last.

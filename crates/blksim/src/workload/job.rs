@@ -241,6 +241,8 @@ pub struct Job {
     pub iodepth: u32,
     pub iodepth_batch: u32,
     pub block_sizes: PerDirection<BlockSizes>,
+    /// The sizes of reads are those of I/Os in order, and the sizes of writes those of random ones.
+    pub sizes_by_order: bool,
     pub block_align: Option<PerDirection<u64>>,
     pub size: Option<Extent>,
     /// Bytes of each file, if given.
@@ -319,9 +321,14 @@ impl Job {
         self.loops = 1;
     }
 
-    /// Its I/Os pass through the page cache.
+    /// Its I/Os pass through the page cache. A mapped file has no other way, whatever `direct` says.
     pub fn buffered(&self) -> bool {
-        !self.direct && !self.mode.trims
+        (!self.direct || self.mapped()) && !self.mode.trims
+    }
+
+    /// It moves data by page faults in a mapped file instead of by calls.
+    pub fn mapped(&self) -> bool {
+        self.engine == "mmap"
     }
 
     /// It repeats until its runtime is over; without one, fio forgets that it should.
@@ -343,26 +350,19 @@ impl Job {
 
     /// The largest block that occurs.
     pub fn largest_block(&self) -> u64 {
-        let mut largest = 0;
-        if self.mode.reads {
-            largest = self.block_sizes.read.largest();
-        }
-        if self.mode.writes {
-            largest = largest.max(self.block_sizes.write.largest());
-        }
-        largest
+        self.occurring_sizes().map(BlockSizes::largest).max().unwrap_or(0)
     }
 
     /// The smallest block that occurs.
     pub fn smallest_block(&self) -> u64 {
-        let mut smallest = u64::MAX;
-        if self.mode.reads {
-            smallest = self.block_sizes.read.smallest();
-        }
-        if self.mode.writes {
-            smallest = smallest.min(self.block_sizes.write.smallest());
-        }
-        smallest
+        self.occurring_sizes().map(BlockSizes::smallest).min().unwrap_or(u64::MAX)
+    }
+
+    fn occurring_sizes(&self) -> impl Iterator<Item = &BlockSizes> {
+        let both = self.sizes_by_order;
+        let reads = (self.mode.reads || both).then_some(&self.block_sizes.read);
+        let writes = (self.mode.writes || both).then_some(&self.block_sizes.write);
+        reads.into_iter().chain(writes)
     }
 }
 

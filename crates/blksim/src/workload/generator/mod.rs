@@ -65,6 +65,7 @@ pub struct Generator {
     change: Direction,
     region: Region,
     block_sizes: PerDirection<BlockSizes>,
+    sizes_by_order: bool,
     align: PerDirection<u64>,
     rwmixread: u64,
     percentage_random: u64,
@@ -185,6 +186,7 @@ impl Generator {
             change,
             region,
             block_sizes: job.block_sizes.clone(),
+            sizes_by_order: job.sizes_by_order,
             align,
             rwmixread: job.rwmixread,
             percentage_random: job.percentage_random,
@@ -613,7 +615,8 @@ fn offsets_in_files(
         align.read == smallest && align.write == smallest || !job.mode.reads || !job.mode.writes;
     let has_map = !job.norandommap && job.block_align.is_none();
     // With several files each must know when all of its blocks were visited.
-    let marked = !one_size || !aligned || job.strides.is_some() || regions.len() > 1;
+    let marked =
+        !one_size || job.sizes_by_order || !aligned || job.strides.is_some() || regions.len() > 1;
     let offsets_in = |region: &Region, random: &mut Stream| {
         let blocks = (region.bytes / smallest).max(1);
         if has_map && marked {
@@ -653,6 +656,7 @@ fn is_plain(job: &Job) -> bool {
         && job.fdatasync == 0
         && job.verify.is_none()
         && job.strides.is_none()
+        && !job.sizes_by_order
         && job.flow.is_none()
         && job.latency_goal.is_none()
         && job.command_priorities == PerDirection::default()

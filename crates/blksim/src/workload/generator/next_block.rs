@@ -4,7 +4,7 @@ use super::{Generator, PassEnd};
 use crate::core::branch::unlikely;
 use crate::core::record::Direction;
 use crate::core::rng::Stream;
-use crate::workload::job::BlockSizes;
+use crate::workload::job::{BlockSizes, PerDirection};
 use crate::workload::layout::Region;
 use crate::workload::offsets::Offsets;
 
@@ -141,7 +141,13 @@ impl Generator {
             return None;
         };
         let mut bytes = bytes;
-        if several {
+        if unlikely(self.sizes_by_order) {
+            let Some(other) = self.size_by_order(random, offset) else {
+                self.pass_ended = Some(PassEnd::File);
+                return None;
+            };
+            bytes = other;
+        } else if several {
             let room = self.region.bytes.saturating_sub(offset);
             let sizes = match direction {
                 Direction::Read => &self.block_sizes.read,
@@ -160,6 +166,20 @@ impl Generator {
         self.position[lane(direction)] = offset + bytes;
         self.last_start[lane(direction)] = offset;
         Some((direction, offset, bytes as u32))
+    }
+
+    /// A size of those for random I/Os or of those for I/Os in order; `None` if the file has no room for
+    /// it (`get_next_buflen` and `fill_io_u` of `io_u.c`, fio 3.33).
+    #[inline(never)]
+    fn size_by_order(&mut self, random: bool, offset: u64) -> Option<u64> {
+        let PerDirection { read: in_order, write: at_random } = &self.block_sizes;
+        let sizes = if random { at_random } else { in_order };
+        let room = self.region.bytes.saturating_sub(offset);
+        match sizes.single() {
+            _ if sizes.smallest() > room => None,
+            Some(bytes) => Some(bytes),
+            None => Some(draw_size(sizes, room, &mut self.mix)),
+        }
     }
 
     fn sizes_of(&self, direction: Direction) -> &BlockSizes {

@@ -15,12 +15,6 @@ const fn host_only(
 pub const OPTIONS: &[OptionSpec] = &[
     host_only("atomic", &[], Kind::Flag, "models have no atomic writes"),
     host_only(
-        "bs_is_seq_rand",
-        &[],
-        Kind::Flag,
-        "models draw sizes by direction, not by kind of offset",
-    ),
-    host_only(
         "bs_unaligned",
         &["blocksize_unaligned"],
         Kind::Flag,
@@ -68,7 +62,6 @@ pub const OPTIONS: &[OptionSpec] = &[
 pub const VALUES: &[(&str, &str, &str)] = &[
     ("readwrite", "trimwrite", NO_MIX),
     ("readwrite", "randtrimwrite", NO_MIX),
-    ("ioengine", "mmap", "models do not map files into memory"),
     ("ioengine", "splice", "models do not move data through pipes"),
     ("ioengine", "falloc", "models do not allocate and free space of files"),
     ("zonemode", "zbd", "models have no zoned devices"),

@@ -258,6 +258,13 @@ pub const OPTIONS: &[OptionSpec] = &[
         "",
         "block sizes drawn between two bounds: 4k-64k, or for reads,writes",
     ),
+    option(
+        "bs_is_seq_rand",
+        &[],
+        Kind::Flag,
+        "0",
+        "the sizes of reads are those of I/Os in order, the sizes of writes those of random ones",
+    ),
     option("buffered", &[], Kind::Flag, "1", "use the page cache: the opposite of direct"),
     option(
         "cmdprio",
