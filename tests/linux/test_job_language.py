@@ -35,6 +35,7 @@ Transfer = tuple[int, int, int]
 OF_A_DEVICE = [
     "rw=read\nbs=64k\nsize=100%",
     "rw=read\nbs=64k\nsize=30%",
+    "rw=read\nbs=64k\nsize=30%%",
     "rw=read\nbs=64k\noffset=50%\nsize=25%",
     "rw=read\nbs=64k\noffset=33%\nsize=1m",
     "rw=write\nbs=12k\noffset=10%",

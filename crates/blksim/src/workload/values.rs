@@ -81,7 +81,8 @@ pub(super) fn extent(text: &str, most: u64, zero: bool) -> Result<Extent, String
         if most == 0 {
             return Err("a percentage is not possible here; write bytes, such as 512m".to_owned());
         }
-        return match share.trim().parse::<u64>() {
+        // fio reads the number and looks at the last sign: a template's `100%%` is 100 % to it.
+        return match share.trim_end_matches('%').trim().parse::<u64>() {
             Ok(share) if share <= most && (zero || share > 0) => Ok(Extent::Percent(share)),
             _ => Err(format!(
                 "{text:?} is not a whole percentage between {} and {most}",
