@@ -248,7 +248,7 @@ def test_delay_accounting_is_on_during_the_runs_only(
     monkeypatch.setattr(host_commands, "DELAY_ACCOUNTING", control)
     with opened(loop) as session:
         session.prepare([command("true", "space = '8m'\n")], print)
-        assert control.read_text() == "1"
+        assert control.read_text().strip() == "1"
     assert control.read_text() == "0\n"
 
 

@@ -29,7 +29,6 @@ from blklab.spec.workloads import Workload
 
 _LEAST_JUDGED_BYTES = 1 << 20
 """I/O of a command from which on that of other programs is judged in proportion to it."""
-_DELAYS_ON = KernelWrite(DELAY_ACCOUNTING, "1")
 
 
 class CommandLoad(HostLoad):
@@ -136,7 +135,7 @@ class CommandLoad(HostLoad):
         """The steps from the making of its directory to its run."""
         workload = cell.workload
         command, directory = _command_of(workload), self._space.directory(workload)
-        lines = [*_DELAYS_ON.shell(), *self._space.creation_commands(workload)]
+        lines = [*_delays_on().shell(), *self._space.creation_commands(workload)]
         if workload.beside is not None:
             lines.append(f"cat > {JOB_FILE} <<'END'\n{self._beside_text(workload, seed=cell.key.seed)}END")
         lines.append(f"export {DIRECTORY_VARIABLE}={shlex.quote(str(directory))}")
@@ -234,6 +233,11 @@ def _longest_ns(command: Command) -> int:
     return 2 * command.time_limit_ns
 
 
+def _delays_on() -> KernelWrite:
+    """The change that has the kernel account delays."""
+    return KernelWrite(DELAY_ACCOUNTING, "1")
+
+
 def _account_delays(journal: Journal) -> None:
     """Lets the kernel account the waits of new tasks, where it can.
 
@@ -241,4 +245,4 @@ def _account_delays(journal: Journal) -> None:
     """
     if text_or_empty(DELAY_ACCOUNTING).strip() == "0":
         journal.protect_attribute(DELAY_ACCOUNTING)
-        _DELAYS_ON.make()
+        _delays_on().make()

@@ -22,6 +22,8 @@ from blklab.report.monitoring.junit import junit_xml
 from blklab.report.monitoring.junit_changes import change_suite
 from blklab.report.text.between_runs import render_change
 
+_VERDICT_WIDTH = 24
+"""Columns that a long target leaves to the verdict."""
 _WIDE = 110
 """From so many columns on the list has times and schedulers too."""
 
@@ -85,8 +87,10 @@ def command(
     table.add_column("run", no_wrap=True, min_width=max((len(one.run_id) for one in summaries), default=3))
     hosts = ["host"] if several_hosts else []
     more = ["made", "schedulers"] if has_room else []
+    longest = max((len(_verdict(one)) for one in summaries), default=0)
+    widths = {"verdict": min(longest, _VERDICT_WIDTH)}
     for heading in (*hosts, *more[:1], "verdict", "target", *more[1:], "workloads"):
-        table.add_column(heading, no_wrap=True, overflow="ellipsis")
+        table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=widths.get(heading))
     for summary in summaries:
         table.add_row(
             summary.run_id,
