@@ -94,7 +94,7 @@ def test_without_a_class_models_are_listed(url: str, capsys: pytest.CaptureFixtu
 def test_the_list_of_runs_names_several_hosts(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["runs", "--store", url]) == 0
     shown = capsys.readouterr().out
-    assert shown.split()[:3] == ["run", "state", "host"]
+    assert shown.split()[:3] == ["run", "host", "verdict"]
     assert "host2" in shown
 
 

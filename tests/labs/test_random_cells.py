@@ -11,7 +11,16 @@ from blklab.labs.fidelity.random_cells import random_cells
 NUMBER = 1200
 LONGEST_NS = 20_000_000_000
 NOT_DRAWN = {
-    *("bsrange", "buffered", "directory", "file_service_type", "filesize", "fill_device", "nrfiles"),
+    *(
+        "bs_is_seq_rand",
+        "bsrange",
+        "buffered",
+        "directory",
+        "file_service_type",
+        "filesize",
+        "fill_device",
+        "nrfiles",
+    ),
     *("cmdprio", "cmdprio_bssplit", "cmdprio_class", "cmdprio_percentage"),
     *("do_verify", "verify", "verify_backlog", "verify_backlog_batch"),
     *("exitall", "exit_what", "wait_for", "new_group", "flow", "flow_id", "flow_sleep"),

@@ -195,7 +195,7 @@ def test_a_model_without_an_answer_does_not_pretend() -> None:
     spec = make_spec(["deadline", "cfq"], [_reads], blocks=1, target="sim:ssd-sata")
     still_open = model_answer(make_experiment(spec, target=make_target(spec, backend="sim")))
     said = " ".join(_printed(_document(CASES["undecided"]()), model=still_open).split())
-    assert "Not known yet: 1 block is too few for an answer." in said
+    assert "Not known yet: 1 repetition is too few for an answer." in said
     other = replace(answer, undecided_nearest="sim:hdd-7200")
     said = " ".join(_printed(_document(CASES["undecided"]()), model=other).split())
     assert "sim:hdd-7200 has no answer either; on another modelled disk (sim:ssd-sata, " in said
