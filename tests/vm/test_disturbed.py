@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 def test_a_timeout_in_the_kernel_s_log_marks_the_run(machine: Machine) -> None:
     """The disk stops in mid-run for longer than the kernel waits for a command.
 
-    A SATA disk: the driver of virtio-scsi leaves timeouts to the host. After six timeouts in a row the kernel
-    gives a command up: on a busy host the run may fail, and then it is the failure that names the log.
+    A SATA disk: the driver of virtio-scsi leaves timeouts to the host. The
+    kernel gives a command up after six timeouts in a row, 36 s, which the disk does not wait for.
     """
     name = machine.names()["sata1"]
     waits = f"/sys/block/{name}/device/timeout"
@@ -37,7 +37,7 @@ def test_a_timeout_in_the_kernel_s_log_marks_the_run(machine: Machine) -> None:
         machine.run(f"echo 30 > {waits}")
     assert comparison.returncode == 0, printed
     found = json.loads(machine.run("cat /root/timeout.json").text)["during_runs"]
-    assert found["marked_blocks"] == [0] or "the kernel's log: " in str(printed)
+    assert found["marked_blocks"] == [0]
     assert [message for run in found["runs"] for message in run["events"]["kernel_messages"]], found
 
 

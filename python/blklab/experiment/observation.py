@@ -16,6 +16,7 @@ from blklab.experiment.behaviours import behaviour_of_timeline
 from blklab.experiment.blocks import Observer
 from blklab.experiment.pipeline import run_once
 from blklab.experiment.recorded_runs import behaviour_of_recording, job_parties, recorded
+from blklab.guests.scratch import MEMORY_FOLDER
 from blklab.linux.load.fio import expected_runtime_ns
 from blklab.records.behaviour import Behaviour
 from blklab.records.experiment import ExperimentRecord
@@ -112,7 +113,7 @@ def _can_be_told_apart(workload: Workload) -> bool:
 
 def _memory_folder() -> str | None:
     """A folder that is on no disk, so that the recording does not record itself."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a new folder within it
+    return str(MEMORY_FOLDER) if MEMORY_FOLDER.is_dir() else None
 
 
 _WAYS = {"sim": _observe_model, "uml": _observe_model_of_guest, "host": _observe_disk}

@@ -15,6 +15,7 @@ from blklab.experiment.behaviours import BACKGROUND, FLUSHES
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.recording.recorder import recording_of_a_moment
 from blklab.linux.recording.request import recording_request
+from blklab.recordings.kernel_threads import is_kernel_thread
 from blklab.recordings.trace import NEVER, Trace, operation_names, read_trace
 from blklab.records.behaviour import Behaviour
 from blklab.records.samples import DiskDescription, TargetDescription
@@ -23,7 +24,6 @@ from blklab.spec.workloads import Workload
 
 OTHERS = "(other programs)"
 _LOAD_GENERATOR = "fio"
-_KERNEL_THREADS = ("kworker", "jbd2", "loop", "btrfs", "xfs", "flush")
 _VIRTUAL = ("vd", "xvd", "loop", "nbd", "dm-", "md", "zram")
 """Such disks say of themselves that they rotate, or not, without any head that moves."""
 
@@ -113,7 +113,7 @@ def _parties(
 def _owner(command: str) -> str:
     if command == _LOAD_GENERATOR:
         return "load"
-    return "kernel" if command.startswith(_KERNEL_THREADS) else "other"
+    return "kernel" if is_kernel_thread(command) else "other"
 
 
 def _with_merged(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.quantities.formatting import join_names
+from blklab.quantities.formatting import join_names, percent_text
 from blklab.report.documents.processors import ProcessorPart
 
 FULL = 0.75
@@ -18,15 +18,13 @@ def processor_sentences(parts: Sequence[ProcessorPart]) -> list[str]:
         own = [part for part in parts if part.workload == workload]
         if max(part.busiest_share for part in own) < FULL:
             continue
-        busy = join_names([f"{_percent(part.busiest_share)} with {part.scheduler}" for part in own])
+        busy = join_names([f"{percent_text(part.busiest_share)} with {part.scheduler}" for part in own])
         sentence = f"Under {workload} a processor is the bottleneck (busy {busy})"
         shares = [
-            f"{_percent(part.scheduler_share)} with {part.scheduler}" for part in own if part.scheduler_share
+            f"{percent_text(part.scheduler_share)} with {part.scheduler}"
+            for part in own
+            if part.scheduler_share
         ]
         told = f" ({join_names(shares)} of all computing)" if shares else ""
         sentences.append(f"{sentence}, so a scheduler's own computing counts{told}.")
     return sentences
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePosixPath
 
 from blklab.linux.processes.io_priority import ignores_priorities, priority_support
 from blklab.quantities.formatting import join_names, percent_text
 from blklab.recordings.facts import DeviceFacts
+from blklab.recordings.kernel_threads import is_kernel_thread
 from blklab.recordings.trace import UNKNOWN_IOPRIO
 from blklab.recordings.waits import TaskWaits, Waits
 from blklab.report.waits.weights import PriorityFinding, weight_findings
 
 _CLASSES = {0: "none", 1: "rt", 2: "be", 3: "idle"}
-_KERNEL_THREAD = re.compile(r"kworker|jbd2/|kswapd\d|md\d+_|dmcrypt_write|xfsaild/|btrfs-|loop\d+$|txg_sync$")
 """Commands of threads that write on behalf of others: flushers and workers, journals, md, dm-crypt, loops."""
 _FEW = 0.01
 """A share that cannot matter."""
@@ -98,7 +97,7 @@ def _levels_ignored(waits: Waits) -> list[PriorityFinding]:
 
 def _submitters(waits: Waits) -> list[PriorityFinding]:
     """Buffered writes reach the block layer through the kernel's own threads."""
-    kernel = [task for task in waits.tasks if _KERNEL_THREAD.match(task.command)]
+    kernel = [task for task in waits.tasks if is_kernel_thread(task.command)]
     writes = sum(_written(task) for task in waits.tasks)
     by_kernel = sum(_written(task) for task in kernel)
     if not writes or by_kernel / writes < _FEW:
