@@ -94,10 +94,11 @@ def test_a_table_that_is_written_reads_back(tmp_path: Path) -> None:
     assert " to " in next(line for line in path.read_text().splitlines() if line.startswith("insert_ns"))
 
 
-def _document(*, errors: list[float], same_order: list[bool]) -> HostFidelityDocument:
+def _document(*, errors: list[float], same_order: list[bool], block_kib: int = 4) -> HostFidelityDocument:
     cells = [
         HostCell(
             load=str(number),
+            block_kib=block_kib,
             scheduler="bfq",
             fitted=False,
             iops=1,
@@ -111,12 +112,18 @@ def _document(*, errors: list[float], same_order: list[bool]) -> HostFidelityDoc
     ]
     pairs = [
         HostPair(
-            load="a", fitted=False, faster="none", slower="bfq", ratio=2, predicted_ratio=2 if same else 0.5
+            load="a",
+            block_kib=block_kib,
+            fitted=False,
+            faster="none",
+            slower="bfq",
+            ratio=2,
+            predicted_ratio=2 if same else 0.5,
         )
         for same in same_order
     ]
     return HostFidelityDocument(
-        schema="blklab/host-fidelity-1", kernel="6", machine="this", rounds=3, cells=cells, pairs=pairs
+        schema="blklab/host-fidelity-2", kernel="6", machine="this", rounds=3, cells=cells, pairs=pairs
     )
 
 
@@ -132,6 +139,16 @@ def _document(*, errors: list[float], same_order: list[bool]) -> HostFidelityDoc
 )
 def test_limits(errors: list[float], same_order: list[bool], holds: bool) -> None:
     assert _document(errors=errors, same_order=same_order).holds == holds
+
+
+def test_large_blocks_do_not_hide_errors_of_small_ones() -> None:
+    small = _document(errors=[0.06] * 20, same_order=[True] * 20)
+    large = _document(errors=[0.0] * 40, same_order=[True] * 60, block_kib=64)
+    both = small.model_copy(update={"cells": small.cells + large.cells, "pairs": small.pairs + large.pairs})
+    assert large.holds
+    assert not both.holds
+    found = [(one.block_kib, one.median_error, one.pairs) for one in both.summaries()]
+    assert found == [(4, pytest.approx(0.06), 20), (64, 0.0, 60)]
 
 
 def test_a_load_that_fails_is_named_with_the_reason() -> None:

@@ -62,14 +62,18 @@ def command(*, repetitions: int, seed: int, output: str | None, dry_run: bool, q
         start = _starting_table(measurement.machine.cpus, measurement.schedulers(FITTED[0]))
         fit = fitted(start, [measurement.observations[load] for load in FITTED])
         document = host_fidelity(measurement, fit.machine)
-    typical, large = document.median_and_95th(fitted=False)
     machine = measurement.machine
     today = datetime.datetime.now(datetime.timezone.utc).date()
     remarks = [
         f"Measured by blklab calibrate processor on {today}: {len(FITTED)} loads in",
         f"{measurement.rounds} rounds on a loop device in memory, Linux {machine.kernel}, seed {seed}.",
         f"Ratios to none of {len(CHECKED)} loads that were not fitted are off by",
-        f"{100 * typical:.1f} % in the median, {100 * large:.1f} % at the 95th percentile.",
+        *(
+            f"{100 * checked.median_error:.1f} % in the median, {100 * checked.percentile_95_error:.1f} % "
+            f"at the 95th percentile ({checked.block_kib} KiB)."
+            for checked in document.summaries()
+            if not checked.fitted
+        ),
         "Behind each figure: its 95 % interval.",
     ]
     write_text(

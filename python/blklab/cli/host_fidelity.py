@@ -29,12 +29,13 @@ def compare_with_host(
 
 
 def print_host_fidelity(document: HostFidelityDocument, console: Terminal) -> None:
-    """Prints every ratio, then the errors and orders against their limits."""
-    for fitted, title in ((True, "fitted"), (False, "not fitted")):
-        if not document.errors(fitted=fitted):
-            continue
-        console.print(f"Loads {title}:")
-        for cell in (cell for cell in document.cells if cell.fitted == fitted):
+    """Prints every ratio, then the errors and orders of each block size against their limits."""
+    for summary in document.summaries():
+        title = f"{summary.block_kib} KiB, {'fitted' if summary.fitted else 'not fitted'}"
+        console.print(f"Loads of {title}:")
+        for cell in document.cells:
+            if (cell.block_kib, cell.fitted) != (summary.block_kib, summary.fitted):
+                continue
             console.print(
                 f"  {cell.load:16} {cell.scheduler:12} {cell.iops:9.0f} IOPS, {cell.ratio:.2f} of none"
                 f" [{cell.ratio_low:.2f}, {cell.ratio_high:.2f}];"
@@ -42,12 +43,10 @@ def print_host_fidelity(document: HostFidelityDocument, console: Terminal) -> No
                 highlight=False,
                 soft_wrap=True,
             )
-        typical, large = document.median_and_95th(fitted=fitted)
-        orders = document.orders(fitted=fitted)
         console.print(
-            f"Ratios to none are off by {100 * typical:.1f} % in the median (limit {100 * MEDIAN_LIMIT:g}), "
-            f"{100 * large:.1f} % at the 95th percentile (limit {100 * PERCENTILE_95_LIMIT:g}); "
-            f"{sum(orders)} of {len(orders)} pairs that this machine decides are in the same order (limit "
-            f"{100 * ORDER_LIMIT:g} %).",
+            f"Ratios to none are off by {100 * summary.median_error:.1f} % in the median (limit "
+            f"{100 * MEDIAN_LIMIT:g}), {100 * summary.percentile_95_error:.1f} % at the 95th percentile "
+            f"(limit {100 * PERCENTILE_95_LIMIT:g}); {summary.pairs_in_order} of {summary.pairs} pairs that "
+            f"this machine decides are in the same order (limit {100 * ORDER_LIMIT:g} %).",
             highlight=False,
         )
