@@ -165,7 +165,7 @@ def _read_latencies(result: SimulationResult) -> np.ndarray:
 def rate_rows(chosen: Sequence[AtlasDrive]) -> list[str]:
     """Simulated rates over those measured."""
     names = ("rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops")
-    lines = [f"| AtlasDrive | Results | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
+    lines = [f"| Drive | Results | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
     for drive in chosen:
         found = factors(
             peak_rates(drive.model, queue_depth=32 if is_sata(drive.model) else 1023), drive.coefficients
@@ -180,7 +180,7 @@ def vrate_rows(
 ) -> list[str]:
     """A row for each drive: latencies at a vrate of 40 and 100 %, errors over all vrates, and the knees."""
     titles = (
-        "AtlasDrive",
+        "Drive",
         "p50 at 40 %, ms",
         "p50 at 100 %, ms",
         "p99 at 40 %, ms",
