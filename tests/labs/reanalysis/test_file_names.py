@@ -195,6 +195,11 @@ def test_patterns_that_name_nothing_are_refused(pattern: str) -> None:
         (["a/sched=none,rw=read.json", "a/sched=spdk,rw=write.json"], "sched={scheduler},rw={rw}.json"),
         (["t_r_0_w_1s.txt", "t_r_50us_w_0.txt"], "t_r_{r}_w_{w}.txt"),
         (["v2_kpp_rep1.json", "v2_none_rep1.json", "v2_none_rep2.json"], "v2_{scheduler}_rep{run}.json"),
+        (
+            ["v5_kpp1_qd32.json", "v5_kyber1_qd32.json", "v5_kyber2_qd32.json"],
+            "v5_{scheduler}{run}_qd32.json",
+        ),
+        (["none8.json", "none16.json", "bfq8.json"], "{scheduler}{part}.json"),
         (["one.txt"], None),
         (["same.txt", "same.txt"], None),
     ],
