@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blklab.cli import run
-from blklab.errors import DesignError, ExitCode, UsageError
+from blklab.errors import DesignError, ExitCode, FormatError, UsageError
 from blklab.labs.reanalysis.analysis import AnalysisRequest, FileAnalysis, analyse_files
 from blklab.labs.reanalysis.design import DesignRequest
 from blklab.labs.reanalysis.file_names import NamesPattern, files_below, proposed_pattern
@@ -146,6 +146,16 @@ def test_files_are_not_levels_where_their_names_tell_factors_apart(study: Path) 
     with pytest.raises(DesignError, match="several factors apart: run, qd and scheduler") as caught:
         _iops(study)
     assert "'rep_{run}/qd_{qd}_sche_{scheduler}.txt' fits 36 of 37 files" in (caught.value.hint or "")
+
+
+def test_a_folder_of_which_nothing_can_be_read_says_why(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "summary.csv").write_text(f"scheduler,iops\nnone,1\n{name},2\n", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"a table, but not in .*\(and 1 more file\)") as refused:
+        _iops(tmp_path)
+    assert "--value COLUMN" in (refused.value.hint or "")
 
 
 def test_a_name_that_does_not_fit_is_an_error_if_it_was_given(study: Path) -> None:
