@@ -101,6 +101,11 @@ CASES = [
     (["compare", "sim:fixed", "--sweep", "bfq:slice_idle=0,2;id"], 2, "'2;id'"),
     (["compare", "sim:fixed", "--queue", "nr_requests=64;id"], 2, "'64;id'"),
     (["compare", "sim:fixed", "--cgroup", "b:io.max=rbps=1;id"], 2, "'rbps=1;id'"),
+    (
+        ["run", "sim:fixed", "good.fio", "--cgroup", "b:io.max=rbps=1"],
+        2,
+        "no job joins the control group 'b'",
+    ),
     (["compare", "sim:fixed", "--change", "1s nr_requests=$(id)"], 2, "'$(id)'"),
     # What an unset variable leaves.
     (["compare", ""], 2, "the target is empty"),

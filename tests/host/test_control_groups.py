@@ -114,7 +114,7 @@ def test_an_attribute_that_this_kernel_lacks_names_the_right_one(
         pytest.raises(TunableError, match=f"no {attribute} under cgroup v1") as caught,
         opened(raw.device, cgroups={"batch": {attribute: value}}) as session,
     ):
-        session.check([], [work(READ)])
+        session.check([], [work(READ.replace("size=8m", "size=8m\ncgroup=batch"))])
     assert hint in (caught.value.hint or "")
     assert not (v1 / f"blklab-{RUN_ID}").exists()
     raw.assert_unchanged()
@@ -127,7 +127,7 @@ def test_a_weight_out_of_range_is_refused_in_the_kernel_s_words(raw: LoopDevice,
         ),
         opened(raw.device, cgroups={"batch": {"blkio.bfq.weight": "5000"}}) as session,
     ):
-        session.check([], [work(READ)])
+        session.check([], [work(READ.replace("size=8m", "size=8m\ncgroup=batch"))])
     assert not (v1 / f"blklab-{RUN_ID}").exists()
 
 

@@ -88,6 +88,14 @@ OF_FILES = [
     "rw=read\nioengine=mmap\nbs=8k\nsize=128k",
     "rw=write\nioengine=mmap\nbs=4k\nsize=128k\nfilename=one:two\nfsync=4",
     "rw=read\nbs=4k,64k\nbs_is_seq_rand=1\nsize=128k",
+    "rw=read\nbs=4k\nnrfiles=5\nfilesize=10k-100k",
+    "rw=read\nbs=4k\nnrfiles=5\nfilesize=10k:100k\nsize=100k",
+    "rw=write\nbs=4k\nnrfiles=5\nfilesize=10k-100k\nsize=50%\noffset=8k",
+    "rw=write\nbs=1k\nnrfiles=3\nfilesize=20k-90k\nrandseed=77\nfile_service_type=sequential",
+    "rw=read\nbs=1000\nnrfiles=3\nfilesize=20k-90k\nrandom_generator=tausworthe64\nloops=2",
+    "rw=read\nbs=4k,1k\nnrfiles=4\nfilesize=20k-90k\nallrandrepeat=1",
+    "rw=read\nbs=4k\nfilename=one:two\nfilesize=20k,90k\nio_size=300k",
+    "rw=read\nbs=4k\nfilesize=20k-900k",
 ]
 """Jobs with files of their own, of at most 1 MiB each."""
 
@@ -97,6 +105,7 @@ RANDOM = [
     "rw=randwrite\nbs=4k\nsize=600k\nnrfiles=3\nfile_service_type=random:4",
     "rw=randread\nbs=4k\nsize=600k\nnrfiles=3\nfile_service_type=sequential",
     "rw=randwrite\nbs=8k\nsize=600k\nnrfiles=5\nfile_service_type=roundrobin:3",
+    "rw=randread\nbs=4k\nnrfiles=6\nfilesize=8k-300k",
 ]
 """Random jobs that visit every block of several files once."""
 
@@ -168,6 +177,19 @@ def test_files_have_fios_ios(options: str, tmp_path: Path) -> None:
         return
     assert modelled_in_files(work) == of_fio
     assert of_blklab == of_fio
+
+
+@needs_fio
+@pytest.mark.parametrize("options", ["", "randrepeat=1", "allrandrepeat=1"])
+def test_the_seed_of_a_run_decides_the_order(options: str, tmp_path: Path) -> None:
+    work = read_as_job(f"rw=randread\nbs=4k\nsize=256k\n{options}")
+    for name, length in files_in_directory([work]).items():
+        (tmp_path / name).write_bytes(bytes(length))
+    texts = [job_file_text(work, regions_in_directory(work), seed=seed) for seed in (1, 1, 2)]
+    first, again, other = [logged(tmp_path, text) for text in texts]
+    assert first == again
+    assert first != other
+    assert Counter(first) == Counter(other)
 
 
 @needs_fio

@@ -38,7 +38,7 @@ def test_elbencho_whose_last_number_may_be_cut_is_not_used() -> None:
         "Throughput MiB/s :        127        12"
     )
     reading = read_text(text[:end])
-    assert [problem.location.line for problem in reading.problems] == [5]
+    assert [problem.location.line for problem in reading.problems] == [5, 3]
     assert not _figures(reading, "throughput")
     scheduled = read_text(f"none [bfq] kyber\n{text}")
     assert scheduled.measurements[0].factors["scheduler"] == "bfq"
@@ -144,3 +144,29 @@ def test_biolatency_gives_counts_and_bounds() -> None:
     )
     assert _figures(two, "latency p99, at most") == [(1000, "us")]
     assert [problem.location.line for problem in two.problems] == [5]
+
+
+def _cut_at(name: str, last: str) -> Reading:
+    """A log of which nothing is left behind the first line that begins so."""
+    lines = source_of(name).lines
+    end = next(number for number, line in enumerate(lines) if line.strip().startswith(last))
+    return read_text("\n".join(lines[: end + 1]) + "\n")
+
+
+def test_logs_that_end_between_two_lines_say_so() -> None:
+    operation = _cut_at("elbencho.txt", "Throughput MiB/s")
+    assert "the figures of READ do not end with ---" in operation.problems[0].message
+    percentiles = _cut_at("diskspd.txt", "90th |")
+    assert "its percentiles are cut off" in percentiles.problems[0].message
+    tests = _cut_at("kdiskmark.txt", "[Write]")
+    assert "the lines below these tests (Profile, Test) are missing" in tests.notes[0]
+    assert not tests.problems
+    for name in ("elbencho.txt", "elbencho-old.txt", "diskspd.txt", "diskspd-old.txt", "kdiskmark.txt"):
+        assert not reading_of(name).problems, name
+        assert not any("missing" in note for note in reading_of(name).notes), name
+
+
+def test_rates_and_times_below_zero_are_damage() -> None:
+    reading = read_text(source_of("diskspd.xml").text.replace(">1.783<", ">-1.783<", 1))
+    assert "-1.783 ms is below 0" in reading.problems[0].message
+    assert all(one.value >= 0 for one in reading.measurements)

@@ -109,10 +109,26 @@ def test_a_failed_job_and_one_that_is_cut_off() -> None:
     end = next(number for number, line in enumerate(lines) if "percentiles" in line)
     cut = read_text("\n".join(lines[: end + 3]) + "\n")
     assert "percentiles are cut off" in cut.problems[0].message
-    excerpt = read_text("\n".join(lines[:end]) + "\n")
+    whole = read_text("\n".join(lines[:end]) + "\n")
+    assert "before the line of issued I/Os: it is cut off" in whole.problems[0].message
+    assert "fio started 3 jobs here, and the log has figures of 1" in whole.problems[1].message
+    first = next(number for number, line in enumerate(lines) if "groupid=0" in line)
+    excerpt = read_text("\n".join(lines[first:end]) + "\n")
     assert not excerpt.problems
     assert "an excerpt, or cut off" in excerpt.notes[0]
     assert "no figures follow" in read_text(HEADING).problems[0].message
+
+
+def test_a_log_that_is_cut_between_two_jobs_says_how_many_are_missing() -> None:
+    text = source_of("fio-normal3.txt").text
+    assert not read_text(text).problems
+    second = text.index("\n", text.index("issued rwts"))
+    cut = read_text(text[: second + 1])
+    assert [problem.message for problem in cut.problems] == [
+        "fio started 3 jobs here, and the log has figures of 1: it is cut off"
+    ]
+    again = read_text(text[: second + 1] + text)
+    assert len(again.problems) == 1
 
 
 def test_a_summary_alone_gives_the_groups_and_beside_its_jobs_does_not_count_again() -> None:
@@ -200,6 +216,13 @@ def test_normal_output_agrees_with_the_json_of_the_same_run(tmp_path: Path) -> N
         # Percentiles in µs are rounded down to whole numbers. fio writes 10,154 IO/s as 10.2k: three digits.
         last_digit = 10.0 ** (math.floor(math.log10(one.value)) - 2) if one.metric == "IOPS" else 0.0
         assert one.value == pytest.approx(same, rel=2e-3, abs=max(1.0, last_digit / 2)), one
+
+
+def test_a_shortened_log_of_sysbench_names_the_line_that_is_missing() -> None:
+    text = source_of("sysbench.txt").text
+    shortened = read_text(text[text.index("File operations:") : text.index("Threads fairness:")])
+    assert _values(shortened, "reads")[0] == 13404.96
+    assert 'without the line "Doing … test"' in shortened.problems[0].message
 
 
 def test_sysbench_rates_and_latencies() -> None:

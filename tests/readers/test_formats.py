@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 import pytest
 from reader_cases import FILES, read_text, reading_of, source_of
@@ -387,3 +388,16 @@ def test_units() -> None:
     assert converted(1, "parsec", "parsec") == 1
     assert unit_of_column("throughput_MBps") == "MB/s"
     assert unit_of_column("runs") is None
+
+
+def test_a_trace_of_the_block_layer_is_told_as_such(tmp_path: Path) -> None:
+    trace = tmp_path / "a trace.txt"
+    lines = [
+        f"  8,0    1 {number:8d}     0.00{number}000000   100  {action}   R {number // 2 * 8} + 8 [dd]"
+        for number, action in enumerate("QDCQDC")
+    ]
+    trace.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    source, _ = load_source(str(trace))
+    with pytest.raises(FormatError, match=r"a trace \(blkparse\)") as refused:
+        read_source(source, ReaderOptions())
+    assert refused.value.hint == f"blklab where '{trace}' shows where its I/Os waited"

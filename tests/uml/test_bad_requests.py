@@ -79,7 +79,7 @@ def test_a_scheduler_that_no_kernel_has(capsys: pytest.CaptureFixture[str]) -> N
         (("-s", "none,bfq:no_such_tunable=1"), "tunable no_such_tunable of bfq: no such option"),
         (("-s", "none,bfq:slice_idle=-1"), "slice_idle = -1: the kernel refused it"),
         (("-s", "none,bfq", "--queue", "nr_requests=100000"), "nr_requests = 100000: the kernel"),
-        (("-s", "none,bfq", "--cgroup", "a:io.max=riops=much"), "the kernel refused io.max"),
+        (("-s", "none,bfq", "--cgroup", "a:io.max=riops=9"), "no job joins the control group 'a'"),
     ],
 )
 def test_settings_are_judged_before_anything_is_stored(
@@ -89,6 +89,16 @@ def test_settings_are_judged_before_anything_is_stored(
     assert words in _fails(capsys, 2, "compare", "uml:fixed", "-w", READS, "--store", store, *setting)
     with Store.opened(store) as opened:
         assert opened.list_runs() == []
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_a_limit_that_the_kernel_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    job = tmp_path / "limited.fio"
+    job.write_text("[a]\ncgroup=a\nrw=randread\nsize=1m\n", encoding="utf-8")
+    limit = ("--cgroup", "a:io.max=riops=much")
+    assert "the kernel refused io.max" in _fails(
+        capsys, 2, "run", "uml:fixed", str(job), "--scheduler", "none", *limit
+    )
 
 
 POLLING = "[a]\nrw=randread\nioengine={engine}\ndirect=1\niodepth=4\nsize=1m\nnumber_ios=9\n{option}\n"

@@ -9,6 +9,7 @@ use blksim::devices::{KINDS, Profile};
 use blksim::elevator;
 use blksim::elevator::scheduler::Family;
 use blksim::timeline;
+use blksim::workload::file_sizes::FileSizes;
 use blksim::workload::generator::Transfer;
 use blksim::workload::job::{Extent, Remark};
 use blksim::workload::options;
@@ -39,6 +40,7 @@ fn job(job: &Job) -> Value {
     answer["io_size_percent"] = json!(job.io_size_percent);
     answer["filenames"] = json!(job.filenames);
     answer["nr_files"] = json!(job.nr_files);
+    answer["file_lengths"] = json!(job.filesize.as_ref().map_or(&[][..], |sizes| &sizes.drawn));
     answer
 }
 
@@ -60,7 +62,7 @@ fn work(job: &Job) -> Value {
         "block_size_bytes": job.largest_block(),
         "size_bytes": job.size.and_then(Extent::fixed_bytes),
         "size_percent": percent(job.size),
-        "filesize_bytes": job.filesize,
+        "filesize_bytes": job.filesize.as_ref().and_then(FileSizes::fixed),
         "offset_bytes": job.offset.fixed_bytes().unwrap_or(0),
         "offset_percent": percent(Some(job.offset)),
         "offset_increment_bytes": job.offset_increment.fixed_bytes().unwrap_or(0),

@@ -22,7 +22,7 @@ def change_groups(choices: Sequence[SchedulerChoice]) -> bool:
 def check_group_choices(
     conditions: Conditions, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]
 ) -> None:
-    """Makes sure that the settings of control groups that choices bring can have an effect.
+    """Makes sure that the settings of control groups, of all runs and of choices, can have an effect.
 
     Raises:
         UnknownNameError: if no job joins a group.
@@ -30,15 +30,16 @@ def check_group_choices(
     """
     jobs = [job for workload in workloads for job in workload.jobs if job.cgroup is not None]
     known = dict.fromkeys([*conditions.cgroups, *(job.cgroup for job in jobs if job.cgroup is not None)])
+    joined = list(dict.fromkeys(job.cgroup for job in jobs if job.cgroup is not None))
+    for group in conditions.cgroups:
+        if group != ROOT_GROUP and not any(_is_within(name, group) for name in joined):
+            raise _joined_by_none(f"--cgroup {group}", group, joined)
     fixed = {job.cgroup: job for job in jobs if job.cgroup_weight is not None}
     for choice in choices:
         for place in group_settings(choice.of_groups):
             if place.group != ROOT_GROUP and place.group not in known:
                 groups = [name for name in known if name != ROOT_GROUP]
-                raise UnknownNameError(
-                    f"{choice.label}: no job joins the control group {place.group!r}",
-                    hint=f"jobs join {', '.join(groups)}" if groups else "a job joins one with cgroup=GROUP",
-                )
+                raise _joined_by_none(choice.label, place.group, groups)
             if place.is_weight and place.group in fixed:
                 job = fixed[place.group]
                 raise SpecError(
@@ -47,6 +48,18 @@ def check_group_choices(
                     hint=f"take cgroup_weight out, and give --cgroup {place.group}:io.weight="
                     f"{job.cgroup_weight} if that share is promised",
                 )
+
+
+def _is_within(group: str, outer: str) -> bool:
+    group, outer = group.strip("/"), outer.strip("/")
+    return group == outer or group.startswith(f"{outer}/")
+
+
+def _joined_by_none(what: str, group: str, groups: Sequence[str]) -> UnknownNameError:
+    return UnknownNameError(
+        f"{what}: no job joins the control group {group!r}",
+        hint=f"jobs join {', '.join(groups)}" if groups else "a job joins one with cgroup=GROUP",
+    )
 
 
 def skewing_shares(

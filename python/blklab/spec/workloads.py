@@ -98,7 +98,9 @@ class Job(BaseModel):
     nr_files: int = 1
     """Files of each clone, if it names none."""
     filesize_bytes: int | None = None
-    """Length of each file, if given."""
+    """Length of each file, if all have the same."""
+    file_lengths: list[list[int]] = []
+    """Lengths of each clone's files, if a range bounds them."""
     stonewall: bool
     new_group: bool = False
     wait_for: str | None = None

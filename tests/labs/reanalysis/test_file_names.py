@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blklab.cli import run
-from blklab.errors import DesignError, ExitCode, UsageError
+from blklab.errors import DesignError, ExitCode, FormatError, UsageError
 from blklab.labs.reanalysis.analysis import AnalysisRequest, FileAnalysis, analyse_files
 from blklab.labs.reanalysis.design import DesignRequest
 from blklab.labs.reanalysis.file_names import NamesPattern, files_below, proposed_pattern
@@ -148,6 +148,16 @@ def test_files_are_not_levels_where_their_names_tell_factors_apart(study: Path) 
     assert "'rep_{run}/qd_{qd}_sche_{scheduler}.txt' fits 36 of 37 files" in (caught.value.hint or "")
 
 
+def test_a_folder_of_which_nothing_can_be_read_says_why(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "summary.csv").write_text(f"scheduler,iops\nnone,1\n{name},2\n", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"a table, but not in .*\(and 1 more file\)") as refused:
+        _iops(tmp_path)
+    assert "--value COLUMN" in (refused.value.hint or "")
+
+
 def test_a_name_that_does_not_fit_is_an_error_if_it_was_given(study: Path) -> None:
     with pytest.raises(DesignError, match=r"plot\.py does not fit"):
         _iops(study / "plot.py", names="qd_{depth}.txt")
@@ -195,6 +205,11 @@ def test_patterns_that_name_nothing_are_refused(pattern: str) -> None:
         (["a/sched=none,rw=read.json", "a/sched=spdk,rw=write.json"], "sched={scheduler},rw={rw}.json"),
         (["t_r_0_w_1s.txt", "t_r_50us_w_0.txt"], "t_r_{r}_w_{w}.txt"),
         (["v2_kpp_rep1.json", "v2_none_rep1.json", "v2_none_rep2.json"], "v2_{scheduler}_rep{run}.json"),
+        (
+            ["v5_kpp1_qd32.json", "v5_kyber1_qd32.json", "v5_kyber2_qd32.json"],
+            "v5_{scheduler}{run}_qd32.json",
+        ),
+        (["none8.json", "none16.json", "bfq8.json"], "{scheduler}{part}.json"),
         (["one.txt"], None),
         (["same.txt", "same.txt"], None),
     ],

@@ -74,14 +74,14 @@ pub fn covers_device(jobs: &[Job], job: &Job) -> bool {
     file_numbers(job).into_iter().any(|number| place(jobs, job, number.name) == Place::Device)
 }
 
-/// The end of the part of a file that a job's clones cover, if the job itself says how long its files
-/// are; all clones' files are alike. Otherwise 0.
-pub(super) fn end_in_sized_file(job: &Job, number: FileNumber) -> u64 {
+/// The end of the part of a clone's file that the job's clones cover, if the job itself says how long its
+/// files are. Otherwise 0. All clones' files are alike, except those within a range of lengths.
+pub(super) fn end_in_sized_file(job: &Job, clone: u64, number: FileNumber) -> u64 {
     if !has_length(job) || has_share(job) {
         return 0;
     }
-    if let Some(bytes) = job.filesize {
-        return bytes;
+    if let Some(sizes) = &job.filesize {
+        return sizes.length(clone, number.index);
     }
     let last = span(job, u64::from(job.numjobs) - 1, number, 0);
     last.begin.saturating_add(last.bytes)
@@ -90,7 +90,8 @@ pub(super) fn end_in_sized_file(job: &Job, number: FileNumber) -> u64 {
 /// The part of a file of `file_bytes` that a clone covers.
 pub(super) fn span(job: &Job, clone: u64, number: FileNumber, file_bytes: u64) -> Span {
     let begin = offset(job, clone, file_bytes);
-    let bytes = match (job.filesize, job.size) {
+    let length = job.filesize.as_ref().map(|sizes| sizes.length(clone, number.index));
+    let bytes = match (length, job.size) {
         (Some(length), _) => length.saturating_sub(begin),
         (None, Some(Extent::Bytes(size))) => part(size, number, smallest_block(job)),
         (None, _) => file_bytes.saturating_sub(begin),
@@ -139,7 +140,7 @@ fn part(size: u64, number: FileNumber, block: u64) -> u64 {
 }
 
 /// The smallest block of any direction, used or not (`td_min_bs` in `fio.h`).
-fn smallest_block(job: &Job) -> u64 {
+pub(super) fn smallest_block(job: &Job) -> u64 {
     job.block_sizes.read.smallest().min(job.block_sizes.write.smallest())
 }
 

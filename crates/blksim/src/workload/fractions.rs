@@ -19,6 +19,7 @@ pub(super) fn in_whole_numbers(setting: &Setting, decimal_base: bool) -> Option<
         | Kind::Sizes
         | Kind::Split
         | Kind::Ranges
+        | Kind::FileSizes
         | Kind::Rates
         | Kind::PrioritySplit
         | Kind::Distribution

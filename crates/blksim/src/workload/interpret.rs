@@ -1,5 +1,6 @@
 //! The meaning of options: from settings to a job's fields.
 
+use super::file_sizes;
 use super::job::{
     Advice, BlockSizes, CommandPriority, Distribution, ExitWhat, Extent, Flow, Job, LatencyGoal,
     Mode, PerDirection, RateLimit, Sequence, Strides, Verify,
@@ -115,7 +116,7 @@ pub(super) fn job(
         sizes_by_order: r.flag("bs_is_seq_rand", false)?,
         block_align: r.directed("blockalign", None, |t| sizes(t).map(Some))?,
         size: r.get("size", None, |t| extent(t, 100, false).map(Some))?,
-        filesize: r.get("filesize", None, |t| bytes(t).map(Some))?,
+        filesize: r.get("filesize", None, |t| file_sizes::read(t).map(Some))?,
         offset: r.get("offset", Extent::Bytes(0), |t| extent(t, 100, true))?,
         offset_increment: r.get("offset_increment", Extent::Bytes(0), |t| extent(t, 100, true))?,
         io_size: io_size.and_then(Extent::fixed_bytes),
@@ -340,7 +341,8 @@ fn cross_check(job: &Job, r: &Reader) -> Result<(), JobFileError> {
     }
     check_blocks(job, r)?;
     let block = job.largest_block();
-    if let Some(size) = job.size.and_then(Extent::fixed_bytes).or(job.filesize) {
+    let longest = job.filesize.as_ref().map(|sizes| sizes.most);
+    if let Some(size) = job.size.and_then(Extent::fixed_bytes).or(longest) {
         if size < block {
             let message =
                 format!("a size of {size} bytes is smaller than a block of {block} bytes");

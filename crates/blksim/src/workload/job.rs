@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::file_sizes::FileSizes;
 use super::replay::JobReplay;
 
 /// Kind of I/O.
@@ -245,8 +246,8 @@ pub struct Job {
     pub sizes_by_order: bool,
     pub block_align: Option<PerDirection<u64>>,
     pub size: Option<Extent>,
-    /// Bytes of each file, if given.
-    pub filesize: Option<u64>,
+    /// The lengths of its files, if given.
+    pub filesize: Option<FileSizes>,
     pub offset: Extent,
     pub offset_increment: Extent,
     pub io_size: Option<u64>,

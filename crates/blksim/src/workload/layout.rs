@@ -71,7 +71,7 @@ pub fn lay_out(
     let mut claims: Vec<Vec<Vec<usize>>> = Vec::new();
     for job in jobs {
         let mut of_clones = Vec::new();
-        for _ in 0..job.numjobs {
+        for clone in 0..u64::from(job.numjobs) {
             let mut claim = Vec::new();
             for number in extents::file_numbers(job) {
                 let file = match extents::place(jobs, job, number.name) {
@@ -80,7 +80,7 @@ pub fn lay_out(
                     extents::Place::Device => whole_device(&mut wanted, capacity),
                 };
                 if !wanted[file].whole_device {
-                    let end = extents::end_in_sized_file(job, number);
+                    let end = extents::end_in_sized_file(job, clone, number);
                     wanted[file].bytes = wanted[file].bytes.max(end);
                 }
                 claim.push(file);

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::file_sizes;
 use super::fractions::in_whole_numbers;
 use super::interpret;
 use super::job::{Extent, Job, JobFile, Remark};
@@ -142,6 +143,7 @@ pub fn parse(text: &str, source: &str) -> Result<JobFile, JobFileError> {
     if file.jobs.is_empty() {
         return Err(place.error(None, None, "no job: a job file needs a section such as [reader]"));
     }
+    file_sizes::draw(&mut file.jobs, place)?;
     let has_replay = |job: &Job| job.replay.is_some();
     if let Some(first) = file.jobs.iter().find(|job| has_replay(job)).map(|job| job.line) {
         connect(&mut file.jobs)

@@ -90,7 +90,7 @@ pub(super) fn read_setting(
 fn as_fio_counts(spec: &OptionSpec, value: &str) -> Option<(String, String)> {
     if let (Kind::Size { .. }, Some((_, last))) = (spec.kind, value.rsplit_once([':', ','])) {
         let last = last.trim();
-        let list = spec.name != "filesize" && !last.is_empty() && !value.contains(['(', '-']);
+        let list = !last.is_empty() && !value.contains(['(', '-']);
         let note = format!("fio counts the last of several values: {value} is taken for {last}");
         return list.then(|| (last.to_owned(), note));
     }
@@ -174,15 +174,11 @@ fn canonical(spec: &OptionSpec, value: &str) -> Result<String, String> {
                 "{value} is a range, of which fio would take only the beginning; write bsrange={value}"
             ))
         }
-        ("filesize", _) if value.contains(['-', ':']) => Err(format!(
-            "{value} is a range, and files of different lengths are not supported; write one length, \
-             such as filesize=64m"
-        )),
         (name, Kind::Flag) if SET_BY_ANY_NUMBER.contains(&name) => {
             let number = value.parse::<i64>();
             Ok(number.map_or_else(|_| value.to_owned(), |number| u8::from(number != 0).to_string()))
         }
-        (_, Kind::Size { .. } | Kind::Number(..) | Kind::Sizes | Kind::Rates) => {
+        (_, Kind::Size { .. } | Kind::Number(..) | Kind::Sizes | Kind::Rates | Kind::FileSizes) => {
             calculated(value, |text| arithmetic::bytes(text).map(|bytes| bytes.to_string()))
         }
         (_, Kind::Duration(unit_ns)) => calculated(value, |text| {
@@ -221,6 +217,7 @@ pub(super) fn in_binary_units(setting: &Setting, decimal_base: bool) -> Option<S
             | Kind::Sizes
             | Kind::Split
             | Kind::Ranges
+            | Kind::FileSizes
             | Kind::Rates
             | Kind::PrioritySplit
             | Kind::Distribution
@@ -309,7 +306,8 @@ mod tests {
             ("ioengine=external:/opt/spdk/build/fio/spdk_nvme", "passes commands by"),
             ("ioengine=null", "no I/O to a disk"),
             ("bs=4k-64k", "write bsrange=4k-64k"),
-            ("filesize=16k-8m", "write one length"),
+            ("filesize=8m-16k", "the smaller size first"),
+            ("filesize=50%", "a percentage is not possible"),
             ("size={{ size }}", "template"),
             ("iodepth=$DEPTH", "template"),
             ("bs=@BS@", "template"),

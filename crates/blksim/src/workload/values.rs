@@ -1,5 +1,6 @@
 //! Values of options: from text to sizes, times, lists.
 
+use super::file_sizes;
 use super::job::{
     BlockSizes, CommandPriority, Distribution, Extent, FileOrder, FileService, Mode, PerDirection,
     Sequence, Zone,
@@ -31,6 +32,7 @@ pub(super) fn check(spec: &OptionSpec, text: &str) -> Result<(), String> {
         Kind::Choice(words) => Err(format!("{text:?} is not one of {}", words.join(", "))),
         Kind::Text => Ok(()),
         Kind::LogName => log_name(text).map(drop),
+        Kind::FileSizes => file_sizes::read(text).map(drop),
         Kind::Ranges => ranges(text).map(drop),
         Kind::Levels(min, max) => levels(text, min, max).map(drop),
         Kind::PrioritySplit => priority_splits(text, 1, 0).map(drop),

@@ -27,7 +27,7 @@ from blklab.labs.reanalysis.findings import StratumFindings, analyse_stratum
 from blklab.labs.reanalysis.readers import load_source, read_source
 from blklab.labs.reanalysis.readers.protocol import Measurement, Problem, ReaderOptions, Reading, Role, Source
 from blklab.labs.reanalysis.strata import arrange_strata, with_shares
-from blklab.quantities.formatting import join_names
+from blklab.quantities.formatting import count_of, join_names
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _read_files(request: AnalysisRequest, result: FileAnalysis) -> list[_Read]:
             result.notes.append(_left_out(unfit, "do not fit --names", "does not fit --names"))
     read: list[_Read] = []
     seen: dict[str, str] = {}
-    unknown = []
+    unknown: dict[str, FormatError] = {}
     for path in files:
         try:
             source, notes = load_source(path)
@@ -167,10 +167,10 @@ def _read_files(request: AnalysisRequest, result: FileAnalysis) -> list[_Read]:
                 )
                 continue
             reader, reading = read_source(source, request.options, request.reader)
-        except FormatError:
+        except FormatError as error:
             if path not in found:
                 raise
-            unknown.append(path)
+            unknown[path] = error
             continue
         seen[digest] = path
         result.problems += reading.problems
@@ -185,8 +185,12 @@ def _read_files(request: AnalysisRequest, result: FileAnalysis) -> list[_Read]:
             )
         )
         read.append((source.name, reader.NAME, reading))
+    if unknown and not read:
+        first = next(iter(unknown.values()))
+        more = f" (and {count_of(len(unknown) - 1, 'more file')})" if len(unknown) > 1 else ""
+        raise FormatError(f"{first.message}{more}", hint=first.hint)
     if unknown:
-        result.notes.append(_left_out(unknown, "are in no known format", "is in no known format"))
+        result.notes.append(_left_out(list(unknown), "are in no known format", "is in no known format"))
     return read
 
 

@@ -243,7 +243,17 @@ def _field_name(columns: Sequence[Sequence[str]], index: int) -> str:
         return SCHEDULER
     if word in _RUN_WORDS and all(value.isdigit() for value in values):
         return RUN
+    if not word and index and _counts_runs_of_schedulers(columns[index - 1], values):
+        return RUN
     return word or _NAMELESS
+
+
+def _counts_runs_of_schedulers(before: Sequence[str], values: set[str]) -> bool:
+    """Whether numbers from 0 or 1 stand right behind the names of schedulers (`kyber1`, `kyber2`)."""
+    if not all(_SCHEDULER.fullmatch(value) for value in before) or not all(map(str.isdecimal, values)):
+        return False
+    numbers = sorted(map(int, values))
+    return numbers[0] <= 1 and numbers == list(range(numbers[0], numbers[0] + len(values)))
 
 
 def is_nameless(field: str) -> bool:

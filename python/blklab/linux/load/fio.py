@@ -184,8 +184,7 @@ def job_file_text(
                 lines += [option for option, on in _starts(job).items() if on]
             if job.wait_for is not None:
                 lines.append(f"wait_for={names[job.wait_for]}")
-            if "randseed" not in job.options:
-                lines.append(f"randseed={seed}")
+            lines += _seed_lines(job, seed)
             lines += _option_lines(job, runtime_ns, ramps=stretch_window_ms is None)
             if stretch_window_ms is None:
                 lines += log_lines(job, number + 1)
@@ -231,7 +230,11 @@ def _extent_lines(job: Job, region: Region) -> list[str]:
     block = job.smallest_block_bytes
     whole = sum(max(part.size_bytes // block, 1) * block for part in region.parts)
     lines = [f"offset={region.offset_bytes}", f"size={region.pass_bytes or whole}"]
-    if region.pass_bytes is not None:
+    ends = sorted(part.end_bytes for part in region.parts) if job.file_lengths else [region.end_bytes]
+    if ends[0] < ends[-1]:
+        # The files are laid out, and fio takes those within the range as they are.
+        lines.append(f"filesize={ends[0]}-{ends[-1]}")
+    elif region.pass_bytes is not None:
         lines.append(f"filesize={region.end_bytes}")
     return lines
 
@@ -264,11 +267,18 @@ def _starts(job: Job) -> dict[str, bool]:
     return {"stonewall": job.stonewall, "new_group": job.new_group}
 
 
+def _seed_lines(job: Job, seed: int) -> list[str]:
+    """The seed of random offsets; fio heeds it only without its own sequence (`init.c`, 3.33)."""
+    return [] if "randseed" in job.options else ["randrepeat=0", f"randseed={seed}"]
+
+
 def _option_lines(job: Job, runtime_ns: int | None, *, ramps: bool) -> list[str]:
     lines = []
     if job.time_based and "runtime" not in job.options and runtime_ns is not None:
         lines.append(f"runtime={max(runtime_ns // 1000, 1)}us")
     left_out = {*_OURS, *(NUMA_OPTIONS if missing_nodes(job) else ())}
+    if "randseed" not in job.options:
+        left_out |= {"randrepeat", "allrandrepeat"}
     for option, value in job.options.items():
         if option in left_out or (option == "ramp_time" and not ramps):
             continue

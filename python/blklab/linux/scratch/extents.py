@@ -32,12 +32,12 @@ def numbered_files(job: Job) -> list[NumberedFile]:
 
 def has_length(job: Job) -> bool:
     """Whether a job says in bytes how long its files are."""
-    return job.filesize_bytes is not None or job.size_bytes is not None
+    return _has_file_sizes(job) or job.size_bytes is not None
 
 
 def has_share(job: Job) -> bool:
     """Whether something of a job is a share of a file whose length the job does not say."""
-    return job.filesize_bytes is None and any(
+    return not _has_file_sizes(job) and any(
         (job.size_percent, job.offset_percent, job.offset_increment_percent)
     )
 
@@ -59,15 +59,16 @@ def file_key(workload: Workload, job: Job, clone: int, file: NumberedFile) -> Fi
     return ("device", "", 0)
 
 
-def end_in_sized_file(job: Job, file: NumberedFile) -> int | None:
-    """The end of the part of a file that a job's clones cover, or None if the job does not say it.
+def end_in_sized_file(job: Job, clone: int, file: NumberedFile) -> int | None:
+    """The end of the part of a clone's file that the job's clones cover, or None if the job does not say it.
 
-    All clones' files are as long as that of the clone that reaches furthest.
+    All clones' files are as long as that of the clone that reaches furthest, except those within a range of
+    lengths.
     """
     if not has_length(job) or has_share(job):
         return None
-    if job.filesize_bytes is not None:
-        return job.filesize_bytes
+    if _has_file_sizes(job):
+        return _file_length(job, clone, file)
     begin, size = span(job, job.numjobs - 1, file, 0)
     return begin + size
 
@@ -75,8 +76,8 @@ def end_in_sized_file(job: Job, file: NumberedFile) -> int | None:
 def span(job: Job, clone: int, file: NumberedFile, file_bytes: int) -> tuple[int, int]:
     """Beginning and length of the part of a file of so many bytes that a clone covers."""
     begin = _offset(job, clone, file_bytes)
-    if job.filesize_bytes is not None:
-        size = job.filesize_bytes - begin
+    if _has_file_sizes(job):
+        size = _file_length(job, clone, file) - begin
     elif job.size_bytes is not None:
         size = _part(job.size_bytes, file, job.smallest_block_bytes)
     else:
@@ -91,6 +92,14 @@ def pass_bytes(job: Job, total: int) -> int:
     """Bytes of a pass over files of so many bytes together, in whole blocks."""
     size = job.size_bytes
     return size if size is not None and size < total else total
+
+
+def _has_file_sizes(job: Job) -> bool:
+    return job.filesize_bytes is not None or bool(job.file_lengths)
+
+
+def _file_length(job: Job, clone: int, file: NumberedFile) -> int:
+    return job.file_lengths[clone][file.number] if job.file_lengths else job.filesize_bytes or 0
 
 
 def _offset(job: Job, clone: int, file_bytes: int) -> int:

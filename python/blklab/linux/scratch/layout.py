@@ -13,12 +13,14 @@ of the shorter file. The simulator follows the same rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from blklab.errors import JobFileError, SpaceError
 from blklab.linux.scratch.extents import (
     FileKey,
+    NumberedFile,
     end_in_sized_file,
     file_key,
     has_share,
@@ -34,6 +36,7 @@ MOST_PARTS = 255
 """Partitions of one device that Linux has numbers for."""
 _BLOCK_BYTES = 4096
 """Unit of file lengths, so that direct I/O reaches every byte."""
+_SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True)
@@ -79,9 +82,11 @@ def regions_in_directory(workload: Workload) -> list[JobRegions]:
         key for job in workload.jobs if job.writes for keys in _file_keys(workload, job) for key in keys
     }
     names: dict[FileKey, str] = {}
+    drawn = _drawn_names(workload, lengths)
     for key in lengths:
         kind = "written" if key in written else "read"
-        names[key] = f"{kind}-{sum(1 for name in names.values() if name.startswith(kind))}"
+        numbered = sum(1 for name in names.values() if name.startswith(kind))
+        names[key] = drawn[key].format(kind) if key in drawn else f"{kind}-{numbered}"
     return _regions_in_files(workload, names, lengths)
 
 
@@ -89,10 +94,12 @@ def files_in_directory(workloads: Iterable[Workload]) -> dict[str, int]:
     """The files that the workloads need in a data directory, with their lengths in bytes."""
     lengths: dict[str, int] = {}
     for workload in workloads:
-        regions = (region for clones in regions_in_directory(workload) for region in clones)
-        for part in (part for region in regions for part in region.parts):
-            length = _rounded_up(part.end_bytes, _BLOCK_BYTES)
-            lengths[part.filename] = max(length, lengths.get(part.filename, 0))
+        for job, clones in zip(workload.jobs, regions_in_directory(workload), strict=True):
+            # fio takes a file within the range as it is.
+            unit = 1 if job.file_lengths else _BLOCK_BYTES
+            for part in (part for region in clones for part in region.parts):
+                length = _rounded_up(part.end_bytes, unit)
+                lengths[part.filename] = max(length, lengths.get(part.filename, 0))
     return lengths
 
 
@@ -195,6 +202,10 @@ def _divided(workload: Workload, alignment_bytes: int) -> dict[FileKey, DevicePa
         for key in keys
     }
     places = {key: place for key, place in _places(workload, alignment_bytes).items() if key in several}
+    for job, clone, file, key in _claims(workload):
+        if job.file_lengths and key in places:
+            # fio takes a node within the range as it is.
+            places[key] = replace(places[key], length_bytes=sum(span(job, clone, file, lengths[key] or 0)))
     return {key: replace(place, number=number) for number, (key, place) in enumerate(places.items(), start=1)}
 
 
@@ -212,6 +223,14 @@ def _in_parts(
     """
     if all(part == region.parts[0] for part in region.parts):
         return region
+    if job.file_lengths and any(part.end_bytes % _SECTOR_BYTES for part in region.parts):
+        raise JobFileError(
+            f"job {job.name}: parts of a device are whole sectors, and fio draws lengths that are not",
+            source=workload.source,
+            line=job.option_lines.get("filesize"),
+            option="filesize",
+            hint=f"name a directory or a sim: device, or blocks of a multiple of {_SECTOR_BYTES} bytes",
+        )
     known = [place for place in places if place is not None]
     if part_path is None or len(known) < len(places) or max(place.number for place in known) > MOST_PARTS:
         option = "filename" if job.filenames else "nrfiles"
@@ -335,14 +354,46 @@ def _file_keys(workload: Workload, job: Job) -> list[list[FileKey]]:
     return [[file_key(workload, job, clone, file) for file in files] for clone in range(job.numjobs)]
 
 
+def _claims(workload: Workload) -> Iterator[tuple[Job, int, NumberedFile, FileKey]]:
+    """Each file of each clone."""
+    for job in workload.jobs:
+        for clone, keys in enumerate(_file_keys(workload, job)):
+            for file, key in zip(numbered_files(job), keys, strict=True):
+                yield job, clone, file, key
+
+
+def _drawn_names(workload: Workload, lengths: Mapping[FileKey, int | None]) -> dict[FileKey, str]:
+    """Names of files whose lengths are drawn from a range, with a place for their kind.
+
+    The draw is part of the name, so that no other workload makes them longer.
+
+    Raises:
+        JobFileError: if another job of this one does.
+    """
+    names: dict[FileKey, str] = {}
+    for job, clone, file, key in _claims(workload):
+        if job.file_lengths:
+            if lengths[key] != end_in_sized_file(job, clone, file):
+                raise JobFileError(
+                    f"job {job.name}: another job makes its file longer than its filesize says",
+                    source=workload.source,
+                    line=job.option_lines.get("filesize"),
+                    option="filesize",
+                    hint="give the jobs files of their own (filename), or the same filesize",
+                )
+            draw = hashlib.sha256(repr((job.file_lengths, job.size_percent)).encode()).hexdigest()[:8]
+            names.setdefault(key, f"{{}}-drawn-{draw}-{clone}-{file.number}")
+    return names
+
+
 def _file_lengths(workload: Workload) -> dict[FileKey, int | None]:
     """The logical files in order of appearance, with their lengths; None for the device."""
     lengths: dict[FileKey, int | None] = {}
     for job in workload.jobs:
-        ends = [end_in_sized_file(job, file) for file in numbered_files(job)]
-        for keys in _file_keys(workload, job):
-            for key, end in zip(keys, ends, strict=True):
+        for clone, keys in enumerate(_file_keys(workload, job)):
+            for file, key in zip(numbered_files(job), keys, strict=True):
                 lengths.setdefault(key, None)
+                end = end_in_sized_file(job, clone, file)
                 if end is not None and key[0] != "device":
                     lengths[key] = max(lengths[key] or 0, end)
     return lengths

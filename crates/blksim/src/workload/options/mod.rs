@@ -63,6 +63,8 @@ pub enum Kind {
     Split,
     /// One or two ranges of sizes: `4k-64k`.
     Ranges,
+    /// A size or a range of sizes: `1k-4m`.
+    FileSizes,
     /// One or two numbers within bounds, for reads and writes.
     Levels(i64, i64),
     /// `64k/20/1/0:4k/5`, for reads and for writes.
@@ -104,6 +106,7 @@ impl Kind {
                 RW_MODES.join(", ")
             ),
             Self::Ranges => "range of sizes (4k-64k), or read,write ranges".to_owned(),
+            Self::FileSizes => "size (64m), or range of sizes (1k-4m)".to_owned(),
             Self::Levels(min, max) => {
                 format!("number from {min} to {max}, or one for reads and one for writes")
             }

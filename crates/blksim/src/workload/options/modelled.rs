@@ -307,9 +307,9 @@ pub const OPTIONS: &[OptionSpec] = &[
     option(
         "filesize",
         &[],
-        Kind::Size { most_percent: 0, zero: false },
+        Kind::FileSizes,
         "",
-        "bytes of each file; the job covers all of it, as many bytes as its size",
+        "bytes of each file, all of which the job covers; in a range, the lengths that fio draws",
     ),
     option(
         "fill_device",

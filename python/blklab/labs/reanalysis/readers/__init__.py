@@ -7,14 +7,16 @@ A new reader needs a module here and a line in `_MODULES`; other packages add th
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any, cast
 
-from blklab.errors import FormatError, UnknownNameError
+from blklab.errors import BlklabError, FormatError, UnknownNameError
 from blklab.labs.reanalysis.readers.iozone_workbook import is_worksheet, report_text
 from blklab.labs.reanalysis.readers.protocol import Reader, ReaderOptions, Reading, Source
 from blklab.named_files import MOST_RESULT_BYTES, read_bytes
 from blklab.quantities.formatting import count_of, join_names
+from blklab.recordings.trace import TraceReader
 from blklab.registry import Registry
 
 _MODULES = {
@@ -138,6 +140,11 @@ def read_source(
     if options.value_columns:
         reader = READERS["csv"]
         return reader, reader.read(source, options)
+    if (trace := _trace_format(source.name)) is not None:
+        raise FormatError(
+            f"{source.name}: a trace ({trace}), not the results of a benchmark",
+            hint=f"blklab where {shlex.quote(source.name)} shows where its I/Os waited",
+        )
     names = ", ".join(reader.NAME for reader in tried)
     if READERS["csv"].recognises(source):
         raise FormatError(
@@ -148,3 +155,11 @@ def read_source(
         f"{source.name}: in no known format (tried: {names})",
         hint="force a format with --reader NAME; a table with headings needs --value COLUMN",
     )
+
+
+def _trace_format(name: str) -> str | None:
+    """The format of a file that is a trace of the block layer."""
+    try:
+        return TraceReader(name).facts.format if Path(name).is_file() else None
+    except BlklabError:
+        return None

@@ -58,6 +58,9 @@ class _DiskspdRun:
     direction: str | None = None
     columns: list[str] = field(default_factory=list)
     percentile_columns: list[str] = field(default_factory=list)
+    measures_latency: bool = False
+    has_maximum: bool = False
+    """The last line of the percentiles was there."""
 
     @property
     def levels(self) -> dict[str, str]:
@@ -81,8 +84,11 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             if run.begun:
                 # A further timespan of the same command.
                 _close(reading, source, run)
-                run = _DiskspdRun(number, run.factors, run.paths)
+                measures = run.measures_latency
+                run = _DiskspdRun(number, run.factors, run.paths, measures_latency=measures)
             run.begun, run.line = True, number
+        elif stripped == "measuring latency":
+            run.measures_latency = True
         elif path := _PATH.match(stripped):
             run.paths.append(path["path"])
         elif setting := next(
@@ -107,6 +113,7 @@ def _result(reading: Reading, source: Source, number: int, line: str, run: _Disk
     elif _PERCENTILES_BEGIN.match(line):
         run.percentile_columns = [cell.partition(" ")[0].lower() for cell in _cells(line)[1:]]
     elif (percentile := _PERCENTILE.match(line)) and run.percentile_columns:
+        run.has_maximum = run.has_maximum or percentile["name"] == "max"
         cells = _cells(percentile["cells"])
         if len(cells) != len(run.percentile_columns):
             reading.problem(source.at(number), "a line of percentiles is truncated or damaged")
@@ -157,3 +164,5 @@ def _cells(line: str) -> list[str]:
 def _close(reading: Reading, source: Source, run: _DiskspdRun) -> None:
     if run.begun and run.totals != {"total", "read", "write"}:
         reading.problem(source.at(run.line), "this run does not end: a table of its totals is missing")
+    elif run.begun and run.measures_latency and not run.has_maximum:
+        reading.problem(source.at(run.line), "this run does not end: its percentiles are cut off")

@@ -67,15 +67,18 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     scheduler: dict[str, str] = {}
     settings: dict[str, str] = {}
     operation: dict[str, str] = {}
+    begin = 0
     unended = source.unended_line
     for number, line in enumerate(source.lines, start=1):
         stripped = line.strip()
+        if operation and (_COMMAND.match(stripped) or _HEADING.match(stripped)):
+            _unended(reading, source.at(begin), operation)
         if command := _COMMAND.match(stripped):
             settings, operation = _settings(command["command"]), {}
         elif schedulers := _SCHEDULERS.match(stripped):
             scheduler = {"scheduler": schedulers["active"]}
         elif begun := _OPERATION.match(stripped):
-            operation = {"operation": begun["operation"]}
+            operation, begin = {"operation": begun["operation"]}, number
         elif stripped == "---" or _HEADING.match(stripped):
             operation = {}
         elif operation and _BEGUN.match(stripped) and not _NEITHER.search(stripped):
@@ -83,7 +86,15 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             is_whole = number != unended and _row(reading, source.at(number), stripped, levels)
             if not is_whole:
                 reading.problem(source.at(number), "a line of the results is truncated or damaged")
+    if operation:
+        _unended(reading, source.at(begin), operation)
     return reading
+
+
+def _unended(reading: Reading, location: Location, operation: dict[str, str]) -> None:
+    reading.problem(
+        location, f"the figures of {operation['operation']} do not end with ---: they are cut off"
+    )
 
 
 def _settings(command: str) -> dict[str, str]:

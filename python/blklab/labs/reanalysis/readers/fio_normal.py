@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from blklab.labs.reanalysis.readers.fio_settings import ALL_CLIENTS, ROLES, clones_note, normal_settings
 from blklab.labs.reanalysis.readers.numbers import NumberError, parse_number
 from blklab.labs.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
+from blklab.quantities.formatting import count_of
 
 NAME = "fio-normal"
 SUMMARY = "fio's normal output (versions 1 to 3), any number of runs, also of clients"
@@ -53,6 +54,7 @@ _GROUP_LINE = re.compile(
 )
 _BEFORE_3 = re.compile(r"aggrb=|, bw=\S+, iops=")
 _VERSION = re.compile(r"^fio-\d")
+_STARTING = re.compile(r"^(?:<[^>]*> )?Starting (?:\d+ (?:thread|process)(?:e?s)?(?: and |\s*$))+")
 _CLIENT = re.compile(r"^hostname=\S+, be=\d")
 _SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$")
 _OTHER = re.compile(
@@ -116,12 +118,16 @@ class _Log:
     blocks: dict[tuple[str, str], int] = field(default_factory=dict)
     """How many blocks each job and group has had since fio started."""
     read_groups: set[str] = field(default_factory=set)
+    announced: tuple[int, int] | None = None
+    """Line and number of the jobs that fio has started."""
+    nr_reported: int = 0
+    """Jobs of which there are figures, since then."""
     started: bool = False
     clients: bool = False
 
     def take(self, number: int, line: str) -> None:
         """Reads one line."""
-        if self._start(line) or self._heading(number, line):
+        if self._start(number, line) or self._heading(number, line):
             return
         if self.group is not None and (total := _GROUP_LINE.match(line)):
             self._group_total(number, total)
@@ -132,7 +138,7 @@ class _Log:
                 self.reading.problem(self.source.at(number), "figures without the line that names their job")
             self.reading.skipped_lines.append(number)
 
-    def _start(self, line: str) -> bool:
+    def _start(self, number: int, line: str) -> bool:
         if header := _HEADER.match(line):
             key = (header["job"], header["group"])
             self.settings[key] = normal_settings(header.groupdict())
@@ -141,12 +147,29 @@ class _Log:
             self.clients = True
         elif schedulers := _SCHEDULERS.match(line.strip()):
             self.factors["scheduler"] = schedulers["active"]
+        elif starting := _STARTING.match(line):
+            self._check_reported()
+            self.announced = number, sum(map(int, re.findall(r"\d+(?= (?:thread|process))", starting[0])))
+            self.nr_reported = 0
         elif not _VERSION.match(line):
             return False
         elif not self.clients:
             self._new_run()
             self.started = True
         return True
+
+    def _check_reported(self) -> None:
+        """Reports jobs that fio has started and says nothing of, as in a log cut between two jobs."""
+        if self.announced is None or self.clients:
+            return
+        number, nr_started = self.announced
+        self.announced = None
+        if self.nr_reported < nr_started:
+            self.reading.problem(
+                self.source.at(number),
+                f"fio started {count_of(nr_started, 'job')} here, and the log has figures of"
+                f" {self.nr_reported}: it is cut off",
+            )
 
     def _new_run(self) -> None:
         self.reading.notes += clones_note(self.source, self.blocks)
@@ -171,6 +194,7 @@ class _Log:
     def _open_job(self, number: int, job: re.Match[str]) -> None:
         name, group = job["job"], job["group"]
         self.group = None
+        self.nr_reported += int(job["jobs"])
         self.read_groups.add(group)
         levels = {**self.factors, "job": name, **self.settings.get((name, group), {}), "numjobs": job["jobs"]}
         key = (name, group)
@@ -280,12 +304,16 @@ class _Log:
             self.reading.problem(location, f"job {job.name}: its percentiles are cut off")
         else:
             where = "the log ends" if at_end else "its figures end"
-            self.reading.notes.append(
-                f"{location}: job {job.name}: {where} before the line of issued I/Os; an excerpt, or cut off"
-            )
+            what = f"job {job.name}: {where} before the line of issued I/Os"
+            if self.settings:
+                # Whoever copies an excerpt leaves out the lines before the results.
+                self.reading.problem(location, f"{what}: it is cut off")
+            else:
+                self.reading.notes.append(f"{location}: {what}; an excerpt, or cut off")
 
     def end(self) -> None:
         """Closes the last job."""
         self._close_job(at_end=True)
+        self._check_reported()
         if not self.clients:
             self.reading.notes += clones_note(self.source, self.blocks)

@@ -67,7 +67,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     for number, line in enumerate(source.lines, start=1):
         stripped = line.strip()
         if _TITLE.match(stripped):
-            _add(reading, result)
+            _add(reading, source, result)
             result, direction = _Result(), ""
         elif section := _SECTION.match(stripped):
             direction = section["direction"].lower()
@@ -80,11 +80,16 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             ((name, match) for name, form in _CONDITIONS if (match := form.match(stripped))), None
         ):
             result.factors[condition[0]] = condition[1]["value"]
-    _add(reading, result)
+    _add(reading, source, result)
     return reading
 
 
-def _add(reading: Reading, result: _Result) -> None:
+def _add(reading: Reading, source: Source, result: _Result) -> None:
+    if result.tests and "test_size" not in result.factors:
+        reading.notes.append(
+            f"{source.at(result.tests[-1][2].line)}: the lines below these tests (Profile, Test) are missing;"
+            " an excerpt, or cut off"
+        )
     for own, test, location in result.tests:
         block = test["block"].replace(" ", "")
         levels = {**result.factors, **own, "block": block, "depth": test["depth"], "threads": test["threads"]}

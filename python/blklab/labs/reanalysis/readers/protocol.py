@@ -25,6 +25,9 @@ point in time). ``description``: adds detail to another factor (the process ID o
 """
 
 
+_NEVER_NEGATIVE = frozenset({"IO/s", "MiB/s", "MB/s", "s", "ms", "us", "ns"})
+
+
 @dataclass(frozen=True)
 class Location:
     """A file and, if known, a line in it."""
@@ -112,7 +115,10 @@ class Reading:
         factors: Mapping[str, str],
         location: Location,
     ) -> None:
-        """Adds a value."""
+        """Adds a value; records a problem if it is a rate or a time below 0."""
+        if value < 0 and unit in _NEVER_NEGATIVE:
+            self.problem(location, f"{metric}: {value:g} {unit} is below 0")
+            return
         self.measurements.append(Measurement(metric, value, unit, better, dict(factors), location))
 
     def add_printed(

@@ -53,8 +53,8 @@ _ENDED = re.compile(r"^execution time \(avg/stddev\):\s+\S+/\S+$")
 
 
 def recognises(source: Source) -> bool:
-    """Whether a line names a test of fileio."""
-    return any(_TEST.match(line.strip()) for line in source.lines)
+    """Whether a line names a test of fileio, or has figures of one."""
+    return any(_TEST.match(line.strip()) or _DAMAGED.match(line.strip()) for line in source.lines)
 
 
 @dataclass
@@ -63,6 +63,7 @@ class _Run:
 
     line: int
     factors: dict[str, str] = field(default_factory=dict)
+    nr_figures: int = 0
     ended: bool = False
 
 
@@ -91,11 +92,12 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             ((name, unit, match) for name, unit, form in _VALUES if (match := form.match(stripped))), None
         ):
             if float(value[2]["value"].replace(",", ".")) > 0:
+                run.nr_figures += 1
                 factor = _PREFIXES[value[2].groupdict().get("prefix", "M")]
                 reading.add_printed(
                     value[0], value[2]["value"], value[1], "higher", run.factors, location, factor=factor
                 )
-        elif "test" in run.factors and (latency := _LATENCY.match(stripped)):
+        elif ("test" in run.factors or run.nr_figures) and (latency := _LATENCY.match(stripped)):
             percent = latency["percent"]
             name = f"latency p{percent}" if percent else _LATENCY_NAMES.get(latency["name"])
             if name:
@@ -111,5 +113,10 @@ def read(source: Source, options: ReaderOptions) -> Reading:
 
 
 def _close(reading: Reading, source: Source, run: _Run) -> None:
-    if "test" in run.factors and not run.ended:
+    if run.nr_figures and "test" not in run.factors:
+        reading.problem(
+            source.at(run.line),
+            'the log is shortened: without the line "Doing … test" the kind of test is unknown',
+        )
+    elif "test" in run.factors and not run.ended:
         reading.problem(source.at(run.line), "this run does not end: its last line is missing")
