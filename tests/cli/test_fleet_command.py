@@ -91,6 +91,31 @@ def test_without_a_class_models_are_listed(url: str, capsys: pytest.CaptureFixtu
     assert [(one["model"], one["drives"]) for one in classes] == [("EXAMPLE SSD 1TB", 6), ("OTHER HDD", 3)]
 
 
+def test_models_are_apart_from_drives(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], job: str
+) -> None:
+    for rpm in (5400, 7200):
+        assert (
+            run(["compare", f"sim:hdd-7200,rpm={rpm}", "-w", job, "--blocks", "2", "-q", "--store", url]) == 0
+        )
+    capsys.readouterr()
+    assert run(["fleet", "--store", url]) == 0
+    drives, models = capsys.readouterr().out.split("\n\n")
+    assert "EXAMPLE SSD 1TB" in drives
+    assert "rpm" not in drives
+    assert models.startswith("modelled disks (--models)")
+    assert run(["fleet", "--model", "*", "--store", url]) == 0
+    mixed = " ".join(capsys.readouterr().out.split())
+    assert "for drives of model *" in mixed
+    assert "2 experiments left out (on models, which `--models` judges alone)" in mixed
+    for options in (["--model", "*", "--models"], ["--rotational"]):
+        assert run(["fleet", *options, "--store", url]) == 0
+        alone = capsys.readouterr().out
+        assert "modelled disks" in alone.splitlines()[1]
+        assert "2 modelled disks, 2 experiments" in alone
+        assert "left out (on models" not in alone
+
+
 def test_the_list_of_runs_names_several_hosts(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["runs", "--store", url]) == 0
     shown = capsys.readouterr().out
