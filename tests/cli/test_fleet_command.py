@@ -213,6 +213,15 @@ def test_its_document_satisfies_the_schema(two_runs: str, capsys: pytest.Capture
     assert document["set_up"] == [{"name": "seed", "first": "1", "second": "2"}]
 
 
+def test_a_report_names_the_page_that_it_wrote(
+    two_runs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "the page.html"
+    assert run(["report", "latest", "--html", str(page), "--store", two_runs]) == 0
+    assert f"All figures and charts: '{page}'" in capsys.readouterr().out
+    assert page.exists()
+
+
 def test_the_list_of_runs_is_still_there(two_runs: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["runs", "--store", two_runs]) == 0
     assert "20240517-093000-test1" in capsys.readouterr().out
