@@ -186,6 +186,26 @@ def test_on_fast_flash_the_processors_decide() -> None:
     assert cause.worse_count > 1.5 * cause.better_count
 
 
+def test_computing_is_no_cause_where_the_head_takes_a_thousand_times_as_long() -> None:
+    two_levels = """
+[global]
+rw=randread
+bs=64k
+ioengine=libaio
+iodepth=8
+direct=1
+time_based
+runtime=2s
+size=1g
+[high]
+prio=0
+[low]
+prio=7
+"""
+    cause = _cause("hdd-7200", two_levels, "mq-deadline", "bfq")
+    assert cause is None or cause.kind != "processors"
+
+
 def test_where_nothing_differs_no_cause_is_named() -> None:
     assert _cause("hdd-7200", "direct-sequential-write", "none", "mq-deadline") is None
     assert _cause("ssd-sata", "mixed-70-30", "none", "kyber") is None

@@ -282,6 +282,50 @@ def test_a_run_names_its_winner_and_its_disk(
     assert f"echo bfq > {disk.sys_path}/queue/scheduler" in shown.out
 
 
+_ADVISE = """
+import sys
+from blklab.analysis.verdict import analyse
+from blklab.cli import advise, run
+from blklab.cli.compare import Compared
+from blklab.records.store import Store
+from blklab.report.documents.comparison import compare_document
+
+device, url, *flags = sys.argv[1:]
+with Store.opened(url) as store:
+    record = store.load("latest")
+document = compare_document(record, analyse(record))
+advise.compare_and_show = lambda *_, **__: Compared(0, [document])
+sys.exit(run(["advise", device, "--for", "files", "--yes", "-q", "--store", url, *flags]))
+"""
+
+
+@pytest.mark.parametrize("flag", ["--apply", "--no-apply"])
+def test_advise_sets_the_better_scheduler_and_it_can_be_undone(
+    flag: str, disk: Disk, private: PrivateMachine, tmp_path: Path, state: Path
+) -> None:
+    """The comparison is made up, its disk and all that `apply` does with it are real."""
+    url = _stored(tmp_path, disk, {"mq-deadline": 1.0, "bfq": 1.5})
+    before = queue_of(disk)
+    (tmp_path / "advise.py").write_text(_ADVISE)
+    answer = private(
+        f'"{sys.executable}" "{tmp_path}/advise.py" $DEVICE "{url}" {flag} || exit\n'
+        "echo ---; rules; echo ---\n"
+        "cat /sys/block/${DEVICE#/dev/}/queue/scheduler; blklab apply --undo --device $DEVICE; rules"
+    )
+    told, rule, after = answer.stdout.split("---\n")
+    if flag == "--no-apply":
+        assert ("[mq-deadline]" in after, rule, told) == (True, "", "")
+        assert "there is no change to undo" in answer.stderr
+    else:
+        assert answer.returncode == 0, answer.stderr
+        assert f"{disk.name}: bfq, was mq-deadline, and at every boot" in told
+        assert 'ATTR{queue/scheduler}="bfq"' in rule
+        assert "[bfq]" in after
+        assert f"{disk.name}: back to mq-deadline" in after
+    assert not changed(before, queue_of(disk))
+    assert not list(state.glob("applied/*"))
+
+
 def test_an_undecided_run_is_refused(disk: Disk, tmp_path: Path) -> None:
     url = _stored(tmp_path, disk, {"none": 1.0, "bfq": 1.3}, noise=0.5)
     with pytest.raises(RefusedError, match="recommends no scheduler: Not known yet"):

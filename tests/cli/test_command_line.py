@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import click
 import pytest
@@ -163,3 +164,44 @@ def test_a_margin_can_be_in_percent(written: str, read: float) -> None:
     node = next(one for one in NODES if one.usage == "blklab report")
     option = _flags(node)["--margin"]
     assert option.type.convert(written, option, node.context) == read
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("compare sim:hdd-7200 -budget 5s", "--budget"),
+        ("compare sim:hdd-7200 -schedulers=bfq", "--schedulers"),
+        ("where -html x", "--html"),
+        ("-version", "--version"),
+    ],
+)
+def test_a_long_option_with_one_dash_is_told_apart(
+    words: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words.split()) == ExitCode.USAGE
+    assert f"there is no option {meant[1:]}; did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_options_of_a_recorded_command_are_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["record", "/nowhere", "--", "tool", "-output", "x"])
+    assert "-output" not in capsys.readouterr().err
+
+
+def test_the_page_of_a_default_name_spares_files_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["playground"]) == ExitCode.OK
+    assert capsys.readouterr().err == ""
+    assert run(["playground"]) == ExitCode.OK
+    assert "playground.html of before is replaced" in capsys.readouterr().err
+    assert run(["playground", "-o", "playground.html"]) == ExitCode.OK
+    assert capsys.readouterr().err == ""
+    for page, words in (
+        ("playground.html", "playground"),
+        ("explain.html", "explain sim:hdd-7200 many-readers"),
+    ):
+        Path(page).write_text("<p>My notes</p>")
+        assert run(words.split()) == ExitCode.REFUSED
+        assert "blklab did not write it" in capsys.readouterr().err
+        assert Path(page).read_text() == "<p>My notes</p>"

@@ -91,6 +91,31 @@ def test_without_a_class_models_are_listed(url: str, capsys: pytest.CaptureFixtu
     assert [(one["model"], one["drives"]) for one in classes] == [("EXAMPLE SSD 1TB", 6), ("OTHER HDD", 3)]
 
 
+def test_models_are_apart_from_drives(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], job: str
+) -> None:
+    for rpm in (5400, 7200):
+        assert (
+            run(["compare", f"sim:hdd-7200,rpm={rpm}", "-w", job, "--blocks", "2", "-q", "--store", url]) == 0
+        )
+    capsys.readouterr()
+    assert run(["fleet", "--store", url]) == 0
+    drives, models = capsys.readouterr().out.split("\n\n")
+    assert "EXAMPLE SSD 1TB" in drives
+    assert "rpm" not in drives
+    assert models.startswith("modelled disks (--models)")
+    assert run(["fleet", "--model", "*", "--store", url]) == 0
+    mixed = " ".join(capsys.readouterr().out.split())
+    assert "for drives of model *" in mixed
+    assert "2 experiments left out (on models, which `--models` judges alone)" in mixed
+    for options in (["--model", "*", "--models"], ["--rotational"]):
+        assert run(["fleet", *options, "--store", url]) == 0
+        alone = capsys.readouterr().out
+        assert "modelled disks" in alone.splitlines()[1]
+        assert "2 modelled disks, 2 experiments" in alone
+        assert "left out (on models" not in alone
+
+
 def test_the_list_of_runs_names_several_hosts(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["runs", "--store", url]) == 0
     shown = capsys.readouterr().out
@@ -186,6 +211,15 @@ def test_its_document_satisfies_the_schema(two_runs: str, capsys: pytest.Capture
     document = _validated(capsys.readouterr().out, "change-1.json")
     assert document["status"] == "slower"
     assert document["set_up"] == [{"name": "seed", "first": "1", "second": "2"}]
+
+
+def test_a_report_names_the_page_that_it_wrote(
+    two_runs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "the page.html"
+    assert run(["report", "latest", "--html", str(page), "--store", two_runs]) == 0
+    assert f"All figures and charts: '{page}'" in capsys.readouterr().out
+    assert page.exists()
 
 
 def test_the_list_of_runs_is_still_there(two_runs: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ from blklab.errors import ExitCode
 from blklab.recordings.facts import CgroupFacts, DeviceFacts
 from blklab.recordings.trace import UNKNOWN_IOPRIO
 from blklab.recordings.waits import Waits, analyse_waits
+from blklab.report.terminal import Terminal
+from blklab.report.text.printer import Printer
 from blklab.report.waits.document import where_document
 from blklab.report.waits.html import where_html
 from blklab.report.waits.priorities import priority_findings, priority_text
+from blklab.report.waits.short import MOST_ROWS, render_short_where
 from command_runs import json_of
 
 BLKPARSE = """\
@@ -62,20 +66,77 @@ def test_the_text_fits_the_terminal(
     long_name = BLKPARSE.replace("[<b>reader]", f"[{'r' * 90}]")
     (tmp_path / "sda.txt").write_text(long_name)
     assert run(["where", "sda.txt"]) == ExitCode.OK
+    short = capsys.readouterr().out.splitlines()
+    assert max(map(len, short)) <= width
+    assert run(["where", "sda.txt", "-v"]) == ExitCode.OK
     lines = capsys.readouterr().out.splitlines()
+    assert len(short) < len(lines)
     assert max(map(len, lines)) <= width
     assert any(line.startswith("no room for: ") for line in lines) == (width < 200)
     assert any(line.startswith("TASK") for line in lines)
 
 
-def test_the_text_names_who_held_the_device(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["where", str(trace)]) == ExitCode.OK
-    printed = " ".join(capsys.readouterr().out.split())
-    assert printed.startswith(
-        "A scheduler matters here: 52 % of all waiting was in the queue, where a scheduler"
+def test_the_answer_comes_first_and_names_who_held_the_device(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = (
+        "A scheduler matters here: 52 % of the waiting was in the queue. Most of it was held by writer[700]."
     )
+    for options in ([], ["-v"]):
+        assert run(["where", str(trace), *options]) == ExitCode.OK
+        printed = " ".join(capsys.readouterr().out.split())
+        assert printed.startswith(answer)
     assert "<b>reader[800]: waiting in the queue 1.10 ms, held by writer[700] 82 %" in printed
     assert "nobody (the device was idle) 18 %" in printed
+
+
+def test_traces_that_know_little_begin_with_it(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for event, answer in (
+        (
+            " Q ",
+            "Queue or device, the trace does not tell: it begins with issues. In the device I/Os took 550 µs",
+        ),
+        (" D ", "Queue or device, the trace does not tell: it has no issues. I/Os took 1"),
+    ):
+        trace.write_text("".join(line for line in BLKPARSE.splitlines(keepends=True) if event not in line))
+        assert run(["where", str(trace)]) == ExitCode.OK
+        assert capsys.readouterr().out.startswith(answer)
+
+
+def test_many_tasks_fit_24_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    path = tmp_path / "sda.txt"
+    path.write_text(
+        "".join(
+            f"  8,0 0 1 {(2000 * number + us) / 1e6:.9f} {700 + number} {kind} W"
+            f" {800 * number} + 8 [writer{number}]\n"
+            for number in range(60)
+            for kind, us in (("Q", 0), ("D", 100), ("C", 900))
+        )
+    )
+    page = tmp_path / "w.html"
+    assert run(["where", str(path), "--html", str(page)]) == ExitCode.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 24
+    assert sum(line.startswith("writer") for line in lines) == 5
+    assert any(line.startswith("55 more tasks: --tasks 60") for line in lines)
+    assert run(["where", str(path), "--tasks", "60"]) == ExitCode.OK
+    assert sum(line.startswith("writer") for line in capsys.readouterr().out.splitlines()) == 60
+
+
+def test_reasons_beyond_the_rows_are_left_to_verbose(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    document = where_document(str(trace), _recorded(trace, scheduler="kyber"))
+    reason = document.priorities[0].model_copy(update={"text": "a reason " * 12, "remedy": "a remedy"})
+    out = io.StringIO()
+    full = document.model_copy(update={"priorities": [reason] * 20})
+    render_short_where(full, Printer(Terminal(file=out, width=80)))
+    lines = out.getvalue().splitlines()
+    assert len(lines) <= MOST_ROWS
+    assert sum(line.startswith("* a reason") for line in lines) >= 3
+    assert lines[-1].endswith(" -v")
 
 
 def test_traces_without_completions_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,6 +153,8 @@ def test_a_part_that_is_skipped_shows_in_the_exit_code(
 ) -> None:
     trace.write_text(BLKPARSE + "nonsense\n")
     assert run(["where", str(trace)]) == ExitCode.PARTIAL
+    assert "\nwarning: " in capsys.readouterr().out
+    assert run(["where", str(trace), "-v"]) == ExitCode.PARTIAL
     assert f"warning: {trace}:7: no event of blkparse" in capsys.readouterr().out
 
 
@@ -238,14 +301,13 @@ def test_a_trace_of_issues_and_completions_has_an_unknown_queue(
         "  8,0    1        2     0.000100000   101  D   N 0 [udev]\n"
         "  8,0    1        3     0.000300000     0  C   R 2048 + 8 [0]\n"
     )
-    assert run(["where", str(path)]) == ExitCode.OK
+    assert run(["where", str(path), "-v"]) == ExitCode.OK
     printed = capsys.readouterr().out
     assert "1 I/Os" in printed
     assert "the time in the queue is unknown" in printed
     row = next(line for line in printed.splitlines() if line.startswith("app[100]"))
     assert row.split() == ["app[100]", "1", *["300", "µs"] * 5]
     assert "QUEUE MEAN" not in printed
-    assert "scheduler to gain" not in printed
     waits = analyse_waits(path)
     assert (waits.queues_known, waits.devices[0].in_queue) == (False, None)
     assert waits.tally.unmatched == 0
@@ -272,7 +334,7 @@ def test_what_a_trace_lacks_is_never_0(
 ) -> None:
     path = tmp_path / f"{name}.csv"
     path.write_text(text)
-    assert run(["where", str(path)]) == ExitCode.OK
+    assert run(["where", str(path), "-v"]) == ExitCode.OK
     printed = capsys.readouterr().out
     assert "-0.0" not in printed
     assert " 0 ns" not in printed

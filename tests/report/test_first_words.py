@@ -230,6 +230,7 @@ def test_a_model_that_the_disk_contradicts_is_known() -> None:
         ("sda", True, "sim:hdd-7200"),
         ("sda", False, "sim:ssd-sata"),
         ("vda", True, "sim:ssd-sata"),
+        ("loop0", True, "sim:ssd-sata"),
         ("sda", None, "sim:ssd-sata"),
     ],
 )

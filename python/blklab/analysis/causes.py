@@ -43,6 +43,8 @@ LEAST_IDLE_SHARE = 0.02
 """A device that is left idle for a smaller share of the time more is not left idle on purpose."""
 _LEAST_FACTOR = 1.3
 _LEAST_TURN_FACTOR = 2.0
+_MOST_BEHIND_LOCKS = 10.0
+"""Computing under a lock delays the others too, by so many times its length at most."""
 _LEAST_TURN = 4.0
 """Fewer dispatches in a row are no turn."""
 
@@ -193,6 +195,10 @@ def _outside_of_waits(first: _Side, second: _Side, focus: Sequence[str]) -> Caus
     faster = first.bytes_per_second / second.bytes_per_second
     # Computing explains a difference only if it differs by about as much.
     if computing[1] / computing[0] - 1 < (faster - 1) / 2:
+        return None
+    # Nor do microseconds of computing, even behind a lock, explain milliseconds between requests.
+    between_ns = [one.span_ns / max(1, one.requests) for one in (better, worse)]
+    if _MOST_BEHIND_LOCKS * (computing[1] - computing[0]) < between_ns[1] - between_ns[0]:
         return None
     return _cause(first, second, focus, "processors", "", (computing[0], computing[1]), None)
 

@@ -28,6 +28,8 @@ class Drive:
     """One of `blklab.spec.drive_classes.KINDS`; empty for others and for models."""
     rotational: bool | None
     size_bytes: int
+    modelled: bool = False
+    """Whether it is a modelled disk, of which no host has one."""
 
 
 def drive_of(target: TargetDescription, machine: MachineDescription) -> Drive | None:
@@ -48,6 +50,7 @@ def drive_of(target: TargetDescription, machine: MachineDescription) -> Drive | 
         kind=kind_of(disk.name) if on_host else "",
         rotational=disk.rotational,
         size_bytes=disk.size_bytes,
+        modelled=not on_host,
     )
 
 
@@ -67,9 +70,9 @@ class DriveExperiment(StoredSeries):
         return DriveExperiment(self.drive, self.record.model_copy(update={"spec": fewer}))
 
 
-LeftOutReason = Literal["several drives", "running", "repeated", "other text"]
-"""``several drives``: tested together. ``repeated``: later on the same drive. ``other text``: the workload of
-that name was another one."""
+LeftOutReason = Literal["several drives", "running", "repeated", "other text", "models"]
+"""``several drives``: tested together. ``models``: on modelled disks, where the class has real ones.
+``repeated``: later on the same drive. ``other text``: the workload of that name was another one."""
 
 
 @dataclass(frozen=True)

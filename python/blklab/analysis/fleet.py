@@ -79,6 +79,11 @@ class FleetAnalysis:
     goal: FleetGoal | None = None
     """The findings on the goal, on which the verdict then rests."""
 
+    @property
+    def modelled(self) -> bool:
+        """Whether all its drives are modelled disks."""
+        return bool(self.drives) and all(drive.modelled for drive in self.drives)
+
     def against(self, label: str, workload: str) -> list[ClassComparison]:
         """A scheduler against each other one under a workload, seen from it."""
         return [
@@ -89,7 +94,12 @@ class FleetAnalysis:
 
 
 def analyse_fleet(
-    records: Iterable[ExperimentRecord], *, confidence: float, margin: float, goal: Goal | None = None
+    records: Iterable[ExperimentRecord],
+    *,
+    confidence: float,
+    margin: float,
+    goal: Goal | None = None,
+    left_out: Sequence[LeftOut] = (),
 ) -> FleetAnalysis:
     """Puts the experiments of a class of drives together.
 
@@ -98,6 +108,7 @@ def analyse_fleet(
         confidence: Of intervals and of all claims together, such as 0.95.
         margin: Ratios between 1/(1+margin) and 1+margin count as equal.
         goal: The verdict is about its score over all workloads; None for each workload by its own metric.
+        left_out: Experiments that the caller leaves out, for the remarks.
 
     Raises:
         UnknownNameError: if a workload or the goal is decided by a metric that does not exist.
@@ -128,6 +139,7 @@ def analyse_fleet(
         metric_verdicts=verdicts,
         verdict=with_choice(verdict, tie, differing_controls(verdicts, pairs), []),
         remarks=[
+            *left_out,
             *fleet.left_out,
             *few_drives,
             *([] if found is None else found.remarks),

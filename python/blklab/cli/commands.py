@@ -21,6 +21,7 @@ OWN_OPTIONS = "Options"
 _CLOSE_OPTION = 0.75
 """Similarity from which an option is suggested for a misspelt one."""
 _WIDEST_NAMES = 30
+_SHORT = len("-v")
 _LAST = 1_000
 """Rank of the heading of a command's own options."""
 
@@ -52,6 +53,21 @@ class CommandHelp(click.Command):
     def __init__(self, *arguments: Any, examples: Sequence[tuple[str, str]] = (), **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self.examples = [Example(*one) for one in examples]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parses the command line.
+
+        Raises:
+            click.NoSuchOption: if a long option has one dash, whose letters click would take one by one.
+        """
+        known = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        for word in args:
+            if word == "--" or (isinstance(self, click.Group) and not word.startswith("-")):
+                break
+            name = word.partition("=")[0]
+            if name not in known and f"-{name}" in known and len(name) > _SHORT:
+                raise click.NoSuchOption(name, possibilities=[f"-{name}"], ctx=ctx)
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters, ``-h`` and ``--help`` last."""

@@ -11,7 +11,7 @@ from blklab.analysis.two_runs import ObservedRun, compare_two_runs
 from blklab.cli.browser import open_page
 from blklab.cli.commands import described_command
 from blklab.cli.options import experiment_options, json_option, open_option, scheduler_option
-from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.cli.output import console_out, print_note, require_own_page, require_writable, write_text
 from blklab.errors import UsageError
 from blklab.experiment.behaviours import behaviour_of_timeline
 from blklab.quantities.units import format_duration, parse_duration_ns
@@ -95,6 +95,8 @@ def command(
     near = None if window is None else _window(window)
     destination = html_file or (None if json_file is not None else _PAGE)
     require_writable(destination, json_file)
+    if destination is not None and html_file is None:
+        require_own_page(destination, "--html")
     if from_file is None:
         if target is None or workload is None:
             raise UsageError(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 from rich.table import Table
 
-from blklab.analysis.drives import Drive, drive_of
+from blklab.analysis.drives import Drive, LeftOut, drive_of
 from blklab.analysis.fleet import FleetAnalysis, analyse_fleet
 from blklab.cli.commands import described_command
 from blklab.cli.options import inference_options, json_option, store_option
@@ -38,18 +39,20 @@ def fleet_verdict(
     margin: float = DEFAULT_MARGIN,
     goal: Goal | None = None,
     with_studies: bool = False,
+    only_models: bool = False,
 ) -> FleetAnalysis:
     """The verdict for a class of drives from all stored experiments on them.
 
-    Experiments that are parts of studies count only if `with_studies` is set.
+    Experiments on models count only if the class has no other drives, or if `only_models` is set. Those that
+    are parts of studies count only if `with_studies` is set.
 
     Raises:
         UnknownNameError: if no stored experiment tested such a drive, or the goal names an unknown metric.
         StoreError: if the store cannot be used.
     """
     with Store.opened(store_url) as store:
-        wanted = [
-            one.run_id
+        matching = [
+            one
             for one in store.list_targets()
             if (with_studies or not one.study)
             and any(
@@ -57,13 +60,17 @@ def fleet_verdict(
                 for disk in one.target.disks
             )
         ]
+        on_hosts = [one.run_id for one in matching if one.target.backend == "host"]
+        on_models = [one.run_id for one in matching if one.target.backend != "host"]
+        wanted = on_models if only_models or not on_hosts else on_hosts
         if not wanted:
             raise UnknownNameError(
                 f"no stored run tested {drive_class.words}",
                 hint="`blklab fleet` without options lists the models that were tested",
             )
         records = [store.load(run_id) for run_id in wanted]
-    return analyse_fleet(records, confidence=confidence, margin=margin, goal=goal)
+    left_out = [LeftOut("models", on_models)] if on_models and wanted is on_hosts else []
+    return analyse_fleet(records, confidence=confidence, margin=margin, goal=goal, left_out=left_out)
 
 
 def recommended(found: FleetAnalysis, drive_class: DriveClass, *, force: bool) -> SchedulerChoice:
@@ -118,6 +125,9 @@ def recommended(found: FleetAnalysis, drive_class: DriveClass, *, force: bool) -
 @click.option(
     "--tuned-profile", "profile_file", metavar="FILE", help="Write a tuned profile likewise (tuned.conf)."
 )
+@click.option(
+    "--models", "only_models", is_flag=True, help="Judge modelled disks. Default: only if no drive matches."
+)
 @click.option("--all", "with_studies", is_flag=True, help="Take the runs that are parts of studies too.")
 @click.option("--force", is_flag=True, help="Write them although the verdict is undecided or withheld.")
 @json_option
@@ -132,6 +142,7 @@ def command(
     margin: float,
     rule_file: str | None,
     profile_file: str | None,
+    only_models: bool,
     with_studies: bool,
     force: bool,
     json_file: str | None,
@@ -139,8 +150,8 @@ def command(
 ) -> None:
     """Find out which scheduler is best for a class of drives, from the stored runs on many of them.
 
-    A drive counts once, with its newest run of each workload. Without options, list the models that were
-    tested.
+    A drive counts once, with its newest run of each workload. Modelled disks count only where the class has
+    no drive of a host. Without options, list the models that were tested.
     """
     if model is None and kind is None and rotational is None:
         if rule_file is not None or profile_file is not None or goal_text is not None:
@@ -152,7 +163,13 @@ def command(
     drive_class = DriveClass(model=model, kind=kind, rotational=rotational)
     goal = None if goal_text is None else parse_goal(goal_text)
     found = fleet_verdict(
-        drive_class, store_url, confidence=confidence, margin=margin, goal=goal, with_studies=with_studies
+        drive_class,
+        store_url,
+        confidence=confidence,
+        margin=margin,
+        goal=goal,
+        with_studies=with_studies,
+        only_models=only_models,
     )
     if json_file is not None:
         document = fleet_document(drive_class, found)
@@ -182,8 +199,9 @@ def command(
 
 @dataclass(frozen=True)
 class _Tested:
-    """A model, and what is stored of it."""
+    """A model of drives, or the form of modelled disks, and what is stored of it."""
 
+    modelled: bool
     model: str
     kind: str
     rotational: bool | None
@@ -193,14 +211,14 @@ class _Tested:
 
 
 def _tested_models(store_url: str | None, *, with_studies: bool) -> list[_Tested]:
-    found: dict[tuple[str, str, bool | None], list[Drive]] = defaultdict(list)
+    found: dict[tuple[bool, str, str, bool | None], list[Drive]] = defaultdict(list)
     with Store.opened(store_url) as store:
         for stored in store.list_targets():
             if stored.study and not with_studies:
                 continue
             drive = drive_of(stored.target, stored.machine)
             if drive is not None:
-                found[drive.model, drive.kind, drive.rotational].append(drive)
+                found[drive.modelled, drive.model, drive.kind, drive.rotational].append(drive)
     return [
         _Tested(
             *key,
@@ -208,7 +226,7 @@ def _tested_models(store_url: str | None, *, with_studies: bool) -> list[_Tested
             hosts=sorted({drive.host for drive in drives if drive.host}),
             experiments=len(drives),
         )
-        for key, drives in sorted(found.items(), key=lambda item: str(item[0]))
+        for key, drives in sorted(found.items(), key=lambda item: (item[0][0], str(item[0])))
     ]
 
 
@@ -223,13 +241,28 @@ def _list_classes(store_url: str | None, json_file: str | None, *, with_studies:
     if not rows:
         console.print("no run is stored yet; `blklab compare` makes one")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("model", "kind", "rotational"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("drives", "hosts", "experiments"):
-        table.add_column(heading, justify="right")
+    drives = [row for row in rows if not row.modelled]
+    models = [row for row in rows if row.modelled]
     words = {True: "yes", False: "no", None: ""}
-    for row in rows:
-        counts = (row.drives, len(row.hosts), row.experiments)
-        table.add_row(row.model, row.kind, words[row.rotational], *map(str, counts))
-    console.print(table)
+    if drives:
+        table = _table(("model", "kind", "rotational"), ("drives", "hosts", "experiments"))
+        for row in drives:
+            counts = (row.drives, len(row.hosts), row.experiments)
+            table.add_row(row.model, row.kind, words[row.rotational], *map(str, counts))
+        console.print(table)
+    if models:
+        if drives:
+            console.print()
+        table = _table(("modelled disks (--models)", "rotational"), ("variants", "experiments"))
+        for row in models:
+            table.add_row(row.model, words[row.rotational], str(row.drives), str(row.experiments))
+        console.print(table)
+
+
+def _table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in texts:
+        table.add_column(heading, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    return table

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from blklab.errors import SpaceError, UsageError
+from blklab.errors import RefusedError, SpaceError, UsageError
 from blklab.named_files import check_writable, written_whole
 from blklab.quantities.visible import visible_document, writable
 from blklab.report.terminal import Terminal, styled
+
+_HEAD_BYTES = 16 << 10
+"""A page of blklab's names blklab in so many."""
 
 
 class _Console(Terminal):
@@ -128,6 +131,29 @@ def require_writable(*destinations: str | None) -> None:
         if destination is not None and destination != "-":
             with errors_of(destination):
                 check_writable(Path(destination))
+
+
+def require_own_page(page: str, option: str) -> None:
+    """Says that a page which nobody named replaces an older one.
+
+    Args:
+        page: The default name.
+        option: The option that names another one.
+
+    Raises:
+        RefusedError: if the file there is no page of blklab's.
+    """
+    path = Path(page)
+    if not path.is_file():
+        return
+    with errors_of(page), path.open("rb") as file:
+        own = b"blklab" in file.read(_HEAD_BYTES)
+    if not own:
+        raise RefusedError(
+            f"{page}: there is a file of this name already, and blklab did not write it",
+            hint=f"name another one: {option} FILE",
+        )
+    print_note(f"{page} of before is replaced; `{option} FILE` names another page")
 
 
 @contextlib.contextmanager

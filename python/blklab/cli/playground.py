@@ -7,8 +7,10 @@ import shlex
 from blklab.cli.browser import open_page
 from blklab.cli.commands import described_command
 from blklab.cli.options import open_option, output_option
-from blklab.cli.output import console_out, require_writable, write_text
+from blklab.cli.output import console_out, require_own_page, require_writable, write_text
 from blklab.labs.playground.page import render_playground
+
+_PAGE = "playground.html"
 
 
 @described_command(
@@ -19,14 +21,17 @@ from blklab.labs.playground.page import render_playground
         ("the page on standard output", "blklab playground -o -"),
     ),
 )
-@output_option("File to write; - for standard output.", default="playground.html", show_default=True)
+@output_option(f"File to write; - for standard output. Default: {_PAGE}.")
 @open_option
-def command(*, output: str, opens: bool) -> None:
+def command(*, output: str | None, opens: bool) -> None:
     """Write the playground, a self-contained page that shows a simulated disk and its scheduler at work.
 
     Open the file in a browser; it needs no network. Its lessons set scenes and say what to watch.
     """
     require_writable(output)
+    if output is None:
+        require_own_page(_PAGE, "--output")
+        output = _PAGE
     write_text(output, render_playground())
     if output != "-":
         opening = "" if opens else " (open it in a browser)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -77,7 +78,8 @@ def command(
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
     write_monitoring([document], openmetrics_file, junit_file)
     if "-" not in files:
-        render(document, console_out(), verbose=verbose)
+        page = None if html_file is None else shlex.quote(html_file)
+        render(document, console_out(), report_file=page, verbose=verbose)
         if verbose:
             render_job_shares(document, console_out())
     if opens and html_file not in (None, "-"):

@@ -11,7 +11,9 @@ from blklab.cli.output import console_out, require_writable, write_text
 from blklab.errors import ExitCode
 from blklab.recordings.trace import trace_formats
 from blklab.recordings.waits import analyse_waits
+from blklab.report.text.printer import Printer
 from blklab.report.waits.document import where_document
+from blklab.report.waits.short import FEW_TASKS, render_short_where
 from blklab.report.waits.text import MOST_TASKS, render_where
 
 
@@ -34,9 +36,9 @@ from blklab.report.waits.text import MOST_TASKS, render_where
     "--tasks",
     "most_tasks",
     type=click.IntRange(min=1),
-    default=MOST_TASKS,
-    help=f"Show this many tasks. Default: {MOST_TASKS}.",
+    help=f"Show this many tasks. Default: {FEW_TASKS}, or {MOST_TASKS} with -v.",
 )
+@click.option("-v", "--verbose", is_flag=True, help="Print all figures, not only the answer.")
 @json_option
 @click.option(
     "--html", "html_file", metavar="FILE", help="Write a page with the latencies over time to FILE."
@@ -46,7 +48,8 @@ def command(
     *,
     record: str,
     format_name: str | None,
-    most_tasks: int,
+    most_tasks: int | None,
+    verbose: bool,
     json_file: str | None,
     html_file: str | None,
     opens: bool,
@@ -67,9 +70,13 @@ def command(
 
         write_text(html_file, where_html(document))
     if json_file != "-" and html_file != "-":
-        render_where(document, console_out(), most_tasks=most_tasks)
-        if html_file is not None:
-            console_out().print(f"page: {html_file}", soft_wrap=True, markup=False)
+        console = console_out()
+        if verbose:
+            render_where(document, console, most_tasks=most_tasks or MOST_TASKS)
+            if html_file is not None:
+                console.print(f"page: {html_file}", soft_wrap=True)
+        else:
+            render_short_where(document, Printer(console), most_tasks=most_tasks or FEW_TASKS, page=html_file)
     if opens and html_file not in (None, "-"):
         open_page(str(html_file))
     unread = waits.tally.unmatched and not waits.tally.ios

@@ -23,6 +23,7 @@ from blklab.records.samples import DiskDescription, RunSample
 from blklab.records.store import Store
 from blklab.report.summary.model_answer import ModelAnswer, model_answer
 from blklab.spec.atlas import find_drive
+from blklab.spec.drive_classes import has_head
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.workloads import Workload
 
@@ -65,9 +66,7 @@ def nearest_model(name: str, *, rotational: bool | None, drive: str = "") -> str
         return own.target
     if name.startswith("nvme"):
         return "sim:nvme-tlc"
-    # A virtual disk reports itself as rotational by default, whatever its host keeps it on.
-    is_virtual = name.startswith(("vd", "xvd"))
-    return "sim:hdd-7200" if rotational and not is_virtual else _DEFAULT
+    return "sim:hdd-7200" if has_head(name, rotational=rotational) else _DEFAULT
 
 
 def answer_of_nearest_model(record: ExperimentRecord, announce: Announce) -> ModelAnswer | None:

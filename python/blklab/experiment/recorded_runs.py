@@ -20,12 +20,11 @@ from blklab.recordings.trace import NEVER, Trace, operation_names, read_trace
 from blklab.records.behaviour import Behaviour
 from blklab.records.samples import DiskDescription, TargetDescription
 from blklab.simulator.timeline import SECTOR_BYTES
+from blklab.spec.drive_classes import has_head
 from blklab.spec.workloads import Workload
 
 OTHERS = "(other programs)"
 _LOAD_GENERATOR = "fio"
-_VIRTUAL = ("vd", "xvd", "loop", "nbd", "dm-", "md", "zram")
-"""Such disks say of themselves that they rotate, or not, without any head that moves."""
 
 
 @contextmanager
@@ -72,7 +71,7 @@ def behaviour_of_recording(
             position_bytes=ios["sector"][rows].astype(np.float64) * SECTOR_BYTES,
             bytes=_with_merged(trace, rows),
             span_ns=int(completed.max() - arrived.min()),
-            has_head=len(disks) == 1 and _has_head(disks[0]),
+            has_head=len(disks) == 1 and has_head(disks[0].name, rotational=disks[0].rotational),
         ),
         workload.name,
         scheduler,
@@ -85,10 +84,6 @@ def job_parties(workload: Workload) -> tuple[str, str]:
     readers = [job.name for job in workload.jobs if job.reads]
     writers = [job.name for job in workload.jobs if job.writes]
     return " and ".join(readers), " and ".join(writers)
-
-
-def _has_head(disk: DiskDescription) -> bool:
-    return bool(disk.rotational) and not disk.name.startswith(_VIRTUAL)
 
 
 def _parties(

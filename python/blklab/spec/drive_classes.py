@@ -21,6 +21,19 @@ KINDS = {
 }
 """Pattern of the kernel's names, by kind; ``scsi`` includes SATA, SAS and USB."""
 
+_HEADLESS = ("vd", "xvd", "loop", "nbd", "dm-", "md", "zram")
+"""Such disks say that they rotate, or not, without any head that moves: whatever their host keeps them on."""
+
+
+def has_head(name: str, *, rotational: bool | None) -> bool:
+    """Whether a head moves over the disk, by the kernel's name and flag.
+
+    Args:
+        name: The kernel's name of the disk, e.g. ``sda``.
+        rotational: As the kernel says; None if unknown.
+    """
+    return bool(rotational) and not name.startswith(_HEADLESS)
+
 
 def kind_of(name: str) -> str:
     """The kind of a disk by the kernel's name for it; empty for other kinds, such as models."""

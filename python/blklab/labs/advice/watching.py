@@ -14,7 +14,7 @@ from blklab.linux.recording.request import recording_request
 from blklab.quantities.formatting import count_of
 from blklab.quantities.units import format_duration
 from blklab.recordings.waits import analyse_waits
-from blklab.report.waits.text import answer_of
+from blklab.report.waits.answer import answer_of
 
 FEWEST_IOS = 100
 """Fewer say little about a disk's work."""

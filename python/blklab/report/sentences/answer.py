@@ -24,6 +24,9 @@ from blklab.quantities.formatting import join_names, join_schedulers, metric_tit
 from blklab.report.sentences.first_place import first_place_text
 from blklab.report.sentences.pairs import pair_effect
 
+_MOST_WORKLOADS = 6
+"""So many a sentence names."""
+
 
 @singledispatch
 def basis_text(basis: Basis) -> str:
@@ -33,7 +36,7 @@ def basis_text(basis: Basis) -> str:
 
 @basis_text.register
 def _(basis: NoFiguresFor) -> str:
-    return f"undecided: no figures for {join_names(basis.workloads)}"
+    return f"undecided: no figures for {_few(basis.workloads)}"
 
 
 @basis_text.register
@@ -45,7 +48,7 @@ def _(basis: OneWorkload) -> str:
 @basis_text.register
 def _(basis: OpenWorkloads) -> str:
     settled = f"; settled: {_winners(basis.settled)}" if basis.settled else ""
-    return f"undecided for {join_names(basis.workloads)}{settled}"
+    return f"undecided for {_few(basis.workloads)}{settled}"
 
 
 @basis_text.register
@@ -94,5 +97,13 @@ def choice_reason_text(reason: ChoiceReason | None) -> str:
     return f"the cheapest in CPU: {pair_effect(reason.pair)}"
 
 
+def _few(workloads: Sequence[str]) -> str:
+    """Names of workloads; of very many the first."""
+    if len(workloads) <= _MOST_WORKLOADS:
+        return join_names(workloads)
+    return join_names([*workloads[: _MOST_WORKLOADS - 1], f"{len(workloads) - _MOST_WORKLOADS + 1} others"])
+
+
 def _winners(verdicts: Sequence[MetricVerdict]) -> str:
-    return "; ".join(f"{v.workload}: {join_schedulers(v.best)}" for v in verdicts)
+    told = [f"{verdict.workload}: {join_schedulers(verdict.best)}" for verdict in verdicts[:_MOST_WORKLOADS]]
+    return "; ".join([*told, f"{len(verdicts) - len(told)} others"] if len(verdicts) > len(told) else told)

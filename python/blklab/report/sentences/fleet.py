@@ -14,6 +14,7 @@ _REASONS: dict[LeftOutReason, str] = {
     "running": "still running",
     "repeated": "repeated later on the same drive",
     "other text": "another workload under the same name",
+    "models": "on models, which `--models` judges alone",
 }
 _CONDITIONS: dict[Condition, str] = {
     "kernels": "kernels",

@@ -69,6 +69,7 @@ def new_drive_sentences(found: FleetAnalysis) -> list[str]:
     if choice is None:
         return []
     sentences = []
+    drive = "modelled disk" if found.modelled else "drive"
     for named, against in _decisive(found, choice):
         rivals = [one for one in against if one.new_low is not None]
         if not rivals:
@@ -76,13 +77,13 @@ def new_drive_sentences(found: FleetAnalysis) -> list[str]:
         open_ones = [one for one in rivals if one.new_drive in ("open", "worse")]
         if not open_ones:
             sentences.append(
-                f"On a new drive{named}, {choice} is not worse than any other by more than "
+                f"On a new {drive}{named}, {choice} is not worse than any other by more than "
                 f"{margin_text(found.margin)} ({confidence_text(found.confidence)})."
             )
             continue
         worst = min(open_ones, key=lambda one: one.chance_better or 0.0)
         sentences.append(
-            f"On a new drive{named}, {choice} may still lose against {worst.mean.second}: "
+            f"On a new {drive}{named}, {choice} may still lose against {worst.mean.second}: "
             f"{ratio_text(worst.mean.ratio, worst.new_low, worst.new_high)}, "
             f"better on about {_per_hundred(worst)} of 100 drives."
         )
@@ -126,13 +127,15 @@ def _headline(found: FleetAnalysis, drive_class: DriveClass) -> str:
         said = "Withheld: a control differs"
     else:
         said = "Undecided" if verdict.candidates else "It depends on the work"
-    return f"{said} for {drive_class.words}"
+    words = drive_class.words
+    return f"{said} for {words.replace('drives', 'modelled disks', 1) if found.modelled else words}"
 
 
 def _extent(found: FleetAnalysis) -> str:
     hosts = len({drive.host for drive in found.drives if drive.host})
     where = f" of {count_of(hosts, 'host')}" if hosts else ""
-    return f"{count_of(len(found.drives), 'drive')}{where}, {count_of(len(found.runs), 'experiment')}"
+    drives = count_of(len(found.drives), "modelled disk" if found.modelled else "drive")
+    return f"{drives}{where}, {count_of(len(found.runs), 'experiment')}"
 
 
 def _print_workload(found: FleetAnalysis, verdict: MetricVerdict, printer: Printer) -> None:

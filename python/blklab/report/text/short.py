@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from blklab.analysis.metrics import METRICS
-from blklab.quantities.formatting import confidence_text, metric_title, rounded, scale_for
+from blklab.quantities.formatting import confidence_text, count_of, metric_title, rounded, scale_for
 from blklab.report.documents.comparison import CompareDocument
 from blklab.report.documents.findings import GoalPart
 from blklab.report.summary.designs import repetitions
@@ -90,7 +90,9 @@ def _head(document: CompareDocument, printer: Printer) -> list[Text]:
     for warning in warnings[:MOST_WARNINGS]:
         lines += printer.wrapped(("⚠ WARNING: ", "bold yellow"), warning, most=3)
     if len(warnings) > MOST_WARNINGS:
-        lines += printer.wrapped(f"and {len(warnings) - MOST_WARNINGS} more warnings (-v)", indent=2)
+        lines += printer.wrapped(
+            f"and {count_of(len(warnings) - MOST_WARNINGS, 'more warning')} (-v)", indent=2
+        )
     return lines
 
 

@@ -10,6 +10,7 @@ from blklab.recordings.waits import TaskWaits, Waits
 from blklab.report.charts.heat_map import heat_map
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
 from blklab.report.html.shell import with_shell
+from blklab.report.waits.answer import answer_of
 from blklab.report.waits.document import WhereDocument
 from blklab.report.waits.text import (
     PATTERN_TITLES,
@@ -33,6 +34,7 @@ def where_html(document: WhereDocument) -> str:
         .get_template("where.html.j2")
         .render(
             file=document.file,
+            answer=answer_of(waits),
             summary=summary_lines(document),
             facts=_facts(waits),
             wait_titles=WAIT_TITLES[1:],

@@ -8,6 +8,7 @@ from blklab.quantities.formatting import percent_text
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.recordings.waits import Distribution, Holders, TaskWaits, Waits
 from blklab.report.terminal import Terminal, styled
+from blklab.report.waits.answer import answer_of, process_name
 from blklab.report.waits.document import WhereDocument
 from blklab.report.waits.priorities import priority_text
 
@@ -27,8 +28,6 @@ WAIT_TITLES = (
 PATTERN_TITLES = ("TASK", "OPERATIONS", "BYTES", "SIZE P50", "MAX", "SEQUENTIAL", "MERGED", "GAP P50")
 _MOST_HOLDERS = 3
 _LEAST_SHARE = 0.01
-_LITTLE, _MUCH = 0.1, 0.5
-"""Shares of the waiting below which a scheduler has little to gain, and from which it has much."""
 _UNKNOWN = "unknown"
 _LEAST_NAME = 16
 """Letters of a task's name that are shown in any case."""
@@ -38,15 +37,14 @@ def render_where(document: WhereDocument, console: Terminal, *, most_tasks: int 
     """Prints a recording's analysis."""
     waits = document.waits
     shown = [*waits.tasks[:most_tasks], waits.all]
-    if answer := answer_of(waits):
-        console.print(styled((answer, "bold")))
-        console.print()
+    console.print(styled((answer_of(waits), "bold")))
+    console.print()
     for line in summary_lines(document):
         # A path stays in one piece.
         console.print(line, soft_wrap=line.startswith(("warning: ", document.file)))
     if waits.completions_known:
         rows = [wait_cells(task, waits) for task in shown]
-        _print_table(console, *_without_unknown(WAIT_TITLES, rows), 1)
+        _print_table(console, *without_unknown(WAIT_TITLES, rows), 1)
         for line in holder_lines(waits, most_tasks):
             console.print(line)
     _print_table(console, PATTERN_TITLES, [pattern_cells(task, waits) for task in shown], 2)
@@ -61,28 +59,42 @@ def render_where(document: WhereDocument, console: Terminal, *, most_tasks: int 
             console.print(f"* {finding.text}{remedy}")
 
 
-def answer_of(waits: Waits) -> str:
-    """The answer to the first question: can a scheduler help? Empty if nothing is known about waits."""
-    queue_ns, device_ns = waits.all.queue_ns.sum, waits.all.device_ns.sum
-    known = waits.completions_known and waits.issues_known and waits.queues_known
-    if not known or queue_ns + device_ns <= 0:
-        return ""
-    share = queue_ns / (queue_ns + device_ns)
-    where = f"{percent_text(share)} of all waiting was in the queue, where a scheduler can choose"
-    if share < _LITTLE:
-        return f"Little for a scheduler to gain: only {where}; the rest was in the device."
-    if share < _MUCH:
-        return f"{where}; the rest was in the device."
-    return f"A scheduler matters here: {where}."
-
-
 def summary_lines(document: WhereDocument) -> list[str]:
     """The extent of the recording, how it was made, and what is missing."""
     waits = document.waits
     facts, tally, everything = waits.facts, waits.tally, waits.all
     how = f"recorded through {facts.capture}" if facts.capture else f"format {facts.format}"
     extent = f"{tally.ios} I/Os, {format_bytes(everything.bytes)} in {_time(tally.span_ns)}"
-    lines = [f"{document.file}: {extent} ({how})", *device_lines(waits)]
+    return [f"{document.file}: {extent} ({how})", *device_lines(waits), *remark_lines(waits)]
+
+
+def remark_lines(waits: Waits) -> list[str]:
+    """Lines on the gaps of a recording."""
+    lines = []
+    if waits.tally.ios or not waits.tally.unmatched:
+        if not waits.completions_known:
+            lines.append("The trace has no completions, so nothing is known about waits.")
+        elif not waits.issues_known:
+            lines.append(
+                "The trace does not tell when I/Os were issued: the queue's and the device's part of a wait"
+                " are unknown."
+            )
+        elif not waits.queues_known:
+            lines.append(
+                "The trace begins with issues: the time in the queue is unknown, and a total is the device's."
+            )
+        if waits.tally.unmatched:
+            lines.append(
+                f"{waits.tally.unmatched} completions without an I/O: under way when the trace began, or lost"
+            )
+    lines += [f"not recorded: {text}" for text in waits.facts.missing]
+    return [*lines, *warning_lines(waits)]
+
+
+def warning_lines(waits: Waits) -> list[str]:
+    """Lines on doubts about a recording."""
+    tally = waits.tally
+    lines = []
     if tally.lost:
         lines.append(f"warning: the kernel dropped {tally.lost} events, so some I/Os are missing")
     if not tally.whole:
@@ -92,22 +104,7 @@ def summary_lines(document: WhereDocument) -> list[str]:
             f"warning: none of its {tally.unmatched} completions has an I/O: the trace has neither queueing"
             " nor issues"
         )
-    elif not waits.completions_known:
-        lines.append("The trace has no completions, so nothing is known about waits.")
-    elif not waits.issues_known:
-        lines.append(
-            "The trace does not tell when I/Os were issued: the queue's and the device's part of a wait are"
-            " unknown."
-        )
-    elif not waits.queues_known:
-        lines.append(
-            "The trace begins with issues: the time in the queue is unknown, and a total is the device's."
-        )
-    if tally.unmatched and tally.ios:
-        lines.append(f"{tally.unmatched} completions without an I/O: under way when the trace began, or lost")
-    lines += [f"not recorded: {text}" for text in facts.missing]
-    lines += [f"warning: {text}" for text in waits.warnings]
-    return lines
+    return [*lines, *(f"warning: {text}" for text in waits.warnings)]
 
 
 def device_lines(waits: Waits) -> list[str]:
@@ -136,8 +133,7 @@ def device_lines(waits: Waits) -> list[str]:
 
 def task_name(task: TaskWaits) -> str:
     """``postgres[4711] /system.slice/postgresql.service``."""
-    number = "" if task.tgid is None else f"[{task.tgid}]"
-    return f"{task.command or 'unknown'}{number} {task.cgroup}".rstrip()
+    return f"{process_name(task)} {task.cgroup}".rstrip()
 
 
 def wait_cells(task: TaskWaits, waits: Waits) -> list[str]:
@@ -186,7 +182,7 @@ def _print_table(console: Terminal, titles: Sequence[str], rows: Sequence[Sequen
         console.print(f"no room for: {', '.join(left_out)}")
 
 
-def _without_unknown(
+def without_unknown(
     titles: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
     """A table without the columns of which the trace knows nothing; they would push out those it knows."""
