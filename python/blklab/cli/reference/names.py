@@ -80,7 +80,7 @@ def _metrics() -> Values:
 
 
 def _studies() -> Values:
-    return Values("studies", (*replicable_study_names(), "all"))
+    return Values("studies", (*replicable_study_names(), "all"), files=True)
 
 
 def _readers() -> Values:
@@ -130,7 +130,10 @@ _OF_METAVARS: dict[str, Callable[[], Values]] = {
     "NAME|FILE.fio|trace:FILE": _workloads,
     "[NAME|FILE.fio|trace:FILE]": _workloads,
     "[NAME|FILE.fio|trace:FILE]…": _workloads,
-    "NAME…|all": _studies,
+    "NAME|DIRECTORY…|all": _studies,
+    "NAME|DIRECTORY…": _studies,
+    "NAME|DIRECTORY": _studies,
+    "[DIRECTORY…]": lambda: FOLDERS,
 }
 """By the metavar of any other parameter."""
 

@@ -65,7 +65,7 @@ def plan_study(study: Study, options: StudyOptions) -> StudyPlan:
             f"the study {study.name} does not run on {options.backend}",
             hint=f"it runs on {', '.join(study.backends)}",
         )
-    folder = StudyFolder(study.name)
+    folder = study.files()
     experiments = experiments_of(study, options, folder)
     require_all(one.spec for one in experiments if not one.dispensable)
     obstacles = {one.name: missing_for([one.spec]) for one in experiments if one.dispensable}
