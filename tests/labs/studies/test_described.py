@@ -13,11 +13,12 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import BlklabError, ExitCode, SpecError, UnknownNameError
+from blklab.experiment.blocks import NullRunObserver
 from blklab.labs.studies import replicable_study, study_in
 from blklab.labs.studies.described import description
 from blklab.labs.studies.replication.options import STUDY_BACKENDS, StudyOptions, TomlTable
 from blklab.labs.studies.replication.report.finding import StudyFinding
-from blklab.labs.studies.replication.run import NullRunObserver, run_study
+from blklab.labs.studies.replication.run import run_study
 from blklab.records.store import Store
 
 HOW_TO = Path(__file__).parents[3] / "docs" / "how-to"

@@ -24,8 +24,7 @@ from blklab.labs.studies.published.processors import processors_of_study
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.protocol import NamedExperiment
 from blklab.labs.studies.replication.study_folder import StudyFolder
-from blklab.quantities.units import parse_duration_ns
-from blklab.records.samples import NS_PER_SECOND
+from blklab.quantities.units import NS_PER_SECOND, parse_duration_ns
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.mistakes import first_mistake
 from blklab.spec.profiles import load_profile

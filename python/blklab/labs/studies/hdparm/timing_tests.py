@@ -6,8 +6,9 @@ from blklab.analysis.metrics import metric_named
 from blklab.analysis.values import metric_values
 from blklab.labs.studies.hdparm.jobs import BUFFERED, BUSY, CACHED
 from blklab.labs.studies.replication.result import Estimate
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.records.samples import RunSample
 
 MIB = 2**20
 """hdparm's MB (hdparm.c, ``TIMING_BUF_MB``, 9.65)."""
