@@ -250,6 +250,9 @@ def _replaced(file: str, make: Callable[[Path], object]) -> Callable[[Path], obj
     return replace
 
 
+_REPLAY = _study('statistic = "ratio"', 'statistic = "replayed ratio"')
+
+
 MISTAKES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no description": (_remove("study.toml"), "study.toml: cannot be read: no such file"),
     "no claims": (_remove("claims.toml"), "claims.toml: cannot be read: no such file"),
@@ -269,6 +272,12 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a key": (_study("\nmarks =", "\nmark ="), "unknown key 'pictures.0.mark'"),
     "a kind": (_study('kind = "ordered"', 'kind = "sorted"'), "statements.2.kind: must be 'higher'"),
     "a need": (_study("at_most = 2", ""), "statement 'bounded': 'within' needs at_most"),
+    "a ratio to nothing": (_study('over = "none"\n', ""), "values 'Over none': 'ratio' needs over"),
+    "a word": (_study('over = "the highest other"', 'over = "the lowest published"'), "needs published"),
+    "a replay": (
+        lambda folder: (_table("mq-deadline,2,140\n", "")(folder), _REPLAY(folder)),
+        "3 published values are not a whole number of blocks",
+    ),
     "a series": (_study('ours = "waits"', 'ours = "wait"'), "there is no series 'wait'; did you mean waits?"),
     "an experiment": (_study('once = { experiment = "once" }', 'once = { experiment = "one" }'), "'one'"),
     "a metric": (_study('metric = "iops"', 'metric = "iop"'), "series.iops: "),

@@ -75,6 +75,12 @@ _NEEDS: Mapping[StatementKind, tuple[str, ...]] = {
 }
 
 
+def _require_published(words: Iterable[str | None], published: str | None, place: str) -> None:
+    for word in words:
+        if word in (HIGHEST_PUBLISHED, LOWEST_PUBLISHED) and published is None:
+            raise ValueError(f"{place}: {word!r} needs published")
+
+
 class FittedDevice(TomlTable):
     """A device as fast as published runs, which stalls so often that it scatters as they do."""
 
@@ -163,6 +169,15 @@ class ValueRows(TomlTable):
     over: str | None = None
     beside: Reference = "published"
 
+    @model_validator(mode="after")
+    def _has_what_its_statistic_needs(self) -> ValueRows:
+        if "ratio" in self.statistic and self.over is None:
+            raise ValueError(f"values {self.table!r}: {self.statistic!r} needs over")
+        if self.statistic == "replayed ratio" and self.published is None:
+            raise ValueError(f"values {self.table!r}: {self.statistic!r} needs published")
+        _require_published([*self.schedulers, self.over], self.published, f"values {self.table!r}")
+        return self
+
 
 class DescribedStatement(TomlTable):
     """A sentence that the runs confirm, refute or leave open."""
@@ -192,6 +207,7 @@ class DescribedStatement(TomlTable):
         missing = [key for key in _NEEDS[self.kind] if getattr(self, key) in (None, [])]
         if missing:
             raise ValueError(f"statement {self.name!r}: {self.kind!r} needs {' and '.join(missing)}")
+        _require_published([self.scheduler, self.over], self.published, f"statement {self.name!r}")
         return self
 
 

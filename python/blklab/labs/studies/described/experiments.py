@@ -19,7 +19,13 @@ from blklab.labs.studies.described.description import (
     StudyDescription,
     StudyWorkload,
 )
-from blklab.labs.studies.described.runs import COUNT, published_runs, series_workload
+from blklab.labs.studies.described.runs import (
+    COUNT,
+    published_runs,
+    replay_in_blocks,
+    series_workload,
+    session_values,
+)
 from blklab.labs.studies.published.processors import processors_of_study
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.protocol import NamedExperiment
@@ -153,6 +159,13 @@ def _check_series(
         if series.experiment in specs:
             with _at(folder, f"series.{name}"):
                 _check_one(series, specs[series.experiment])
+    for rows in description.values:
+        series = description.series[rows.ours]
+        if rows.statistic == "replayed ratio" and series.experiment in specs:
+            spec = specs[series.experiment]
+            runs = published_runs(folder, description.published[rows.published or ""])
+            with _at(folder, f"values {rows.table!r}"):
+                replay_in_blocks(session_values(runs), spec, series_workload(series, spec).name)
     for place, ours, schedulers in _named_schedulers(description):
         series = description.series[ours]
         if series.experiment not in specs:
