@@ -14,11 +14,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from blklab.experiment.blocks import NullRunObserver
 from blklab.experiment.pipeline import compare
 from blklab.guests.kernels.store import find
 from blklab.labs.studies import replicable_study, replicable_study_names
 from blklab.labs.studies.replication.options import StudyKernel, StudyOptions
-from blklab.labs.studies.replication.run import NullRunObserver, experiments_of
+from blklab.labs.studies.replication.run import experiments_of
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample

@@ -39,6 +39,14 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def is_folder(path: Path) -> bool:
+    """The same of a folder."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def read_bytes(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> bytes:
     """The content of a file, or of a pipe until its writers have closed it.
 

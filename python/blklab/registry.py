@@ -44,12 +44,14 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     Args:
         group: A key of `GROUPS`.
-        own: The place of each own entry, as ``module`` or ``module:attribute``.
+        own: The place of each own entry, as ``module`` or ``module:attribute``, or a function that makes it.
         check: Turns a name and the imported object into an entry. It raises an exception for an object that
             breaks the contract of entries.
     """
 
-    def __init__(self, group: str, own: Mapping[str, str], check: Callable[[str, Any], Entry]) -> None:
+    def __init__(
+        self, group: str, own: Mapping[str, str | Callable[[], Any]], check: Callable[[str, Any], Entry]
+    ) -> None:
         self.group = group
         self._own = own
         self._check = check
@@ -59,7 +61,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         if name not in self._own:
             return self._of_packages[name]
         if name not in self._loaded:
-            self._loaded[name] = self._check(name, _imported(self._own[name]))
+            self._loaded[name] = self._check(name, _object_at(self._own[name]))
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -109,7 +111,9 @@ def _warning_for_error(point: EntryPoint) -> Iterator[None]:
         warnings.warn(f"{entry} is left out: {reason}", PluginWarning, stacklevel=2)
 
 
-def _imported(place: str) -> Any:
+def _object_at(place: str | Callable[[], Any]) -> Any:
+    if not isinstance(place, str):
+        return place()
     module, _, attribute = place.partition(":")
     found = import_module(module)
     return getattr(found, attribute) if attribute else found

@@ -162,21 +162,11 @@ def test_a_published_study(checkout: Checkout) -> None:
 
 
 def test_a_study_that_can_be_run_again(checkout: Checkout) -> None:
-    for kept in ("set-up.toml", "expected.toml"):
-        checkout.copy(f"studies/ionice/{kept}", f"studies/NAME/{kept}")
+    for kept in ("study.toml", "expected.toml"):
+        checkout.copy(f"studies/hdparm-fifteen/{kept}", f"studies/NAME/{kept}")
     for name in ("claims.toml", "published"):  # those of the row above
-        old, new = checkout.root / "studies/ionice" / name, checkout.root / "studies" / NAME / name
+        old, new = checkout.root / "studies/hdparm-fifteen" / name, checkout.root / "studies" / NAME / name
         _ = shutil.copytree(old, new) if old.is_dir() else shutil.copy(old, new)
-    checkout.copy(
-        "python/blklab/labs/studies/ionice/__init__.py",
-        "python/blklab/labs/studies/NAME.py",
-        **{'Study("ionice"': f'Study("{NAME}"'},
-    )
-    checkout.insert(
-        "python/blklab/labs/studies/__init__.py",
-        '    "iozone-raid10"',
-        f'    "{NAME}": "blklab.labs.studies.{NAME}",\n',
-    )
     assert NAME in checkout.command("study", "list")
     holds("a study that can be run again", checkout)
 

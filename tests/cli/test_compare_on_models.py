@@ -17,7 +17,7 @@ import pytest
 from blklab.cli import run
 from blklab.errors import ExitCode
 from blklab.experiment import blocks
-from blklab.records.samples import NS_PER_SECOND
+from blklab.quantities.units import NS_PER_SECOND
 from command_runs import json_of
 from waiting import PATIENCE_SECONDS, wait_until
 

@@ -16,8 +16,8 @@ import pytest
 
 from blklab.cli import run
 from blklab.cli.completion import SHELLS
-from blklab.cli.reference.completion import bash, fish, zsh
-from blklab.cli.reference.completion.entries import command_entries
+from blklab.cli.reference.completion import complete, completion_of, completion_script
+from blklab.cli.reference.tree import all_commands, spellings_of
 from blklab.records.store import Store
 from blklab.testing.experiments import make_experiment
 
@@ -42,7 +42,8 @@ CASES = [
     ("blklab completion f", {"fish"}),
     ("blklab report 2026", {"20261121-0231-k3f9"}),
     ("blklab compare --kernel stock,pat", {"stock,patched"}),
-    ("blklab analyse mine", {"mine.fio"}),
+    ("blklab analyse mine", set()),
+    ("blklab compare --order=by", {"--order=by-scheduler"}),
     ("blklab compare --seed ", set()),
 ]
 HANG_SECONDS = 60
@@ -82,6 +83,25 @@ def _shell(name: str) -> str:
     return program
 
 
+def _offered(line: str) -> set[str]:
+    """Values offered for a line that ends here, without files."""
+    words = line.split(" ")[1:]
+    items = completion_of("zsh").get_completions(words[:-1], words[-1])
+    return {item.value for item in items if item.type == "plain"}
+
+
+def test_what_fits_is_offered(
+    surroundings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, surroundings[name])
+    monkeypatch.delenv("BLKLAB_STORE", raising=False)
+    monkeypatch.delenv("BLKLAB_KERNELS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    for line, offered in CASES:
+        assert _offered(line) == offered, line
+
+
 def _output(arguments: list[str], environment: dict[str, str], folder: Path) -> str:
     done = subprocess.run(
         arguments,
@@ -96,24 +116,48 @@ def _output(arguments: list[str], environment: dict[str, str], folder: Path) -> 
     return done.stdout
 
 
+IN_SHELLS = [
+    ("blklab kernel b", {"build", "bisect"}),
+    ("blklab run sim:hdd", {"sim:hdd", "sim:hdd-7200"}),
+    ("blklab analyse mine", {"mine.fio"}),
+]
+
+
 def test_bash_offers_what_fits(surroundings: dict[str, str], tmp_path: Path) -> None:
     script = tmp_path / "try.bash"
-    lines = [bash.script()]
-    for line, _ in CASES:
-        lines.append(f"COMP_LINE='{line}' COMP_POINT={len(line)} COMP_WORDS=(blklab) COMP_WORDBREAKS=' '")
-        lines.append('_blklab; printf "%s\\n" "${COMPREPLY[@]}" ==')
+    lines = [completion_script("bash")]
+    for line, _ in IN_SHELLS:
+        lines.append(f"COMP_LINE='{line}' COMP_POINT={len(line)} COMP_WORDBREAKS=' '")
+        lines.append('_blklab_completion blklab; printf "%s\\n" "${COMPREPLY[@]}" ==')
     script.write_text("\n".join(lines))
     found = _output([_shell("bash"), str(script)], surroundings, tmp_path).split("==\n")
-    for (line, offered), answer in zip(CASES, found, strict=False):
+    for (line, offered), answer in zip(IN_SHELLS, found, strict=False):
         assert set(answer.split()) == offered, line
+
+
+@pytest.mark.parametrize(
+    ("line", "breaks", "offered"),
+    [
+        ("blklab run sim:hdd-", " \t:=", "plain,hdd-7200"),
+        ("blklab run sim:hdd-", " \t", "plain,sim:hdd-7200"),
+        ("blklab compare --order=by", " \t:=", "plain,by-scheduler"),
+        ("blklab compare --goal iop", " \t:=", "plain,iops="),
+    ],
+)
+def test_bash_replaces_what_follows_a_break(
+    line: str, breaks: str, offered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMP_LINE", line)
+    monkeypatch.setenv("COMP_WORDBREAKS", breaks)
+    assert [one for one in complete("bash_complete").splitlines() if one.startswith("plain")] == [offered]
 
 
 def test_fish_offers_what_fits(surroundings: dict[str, str], tmp_path: Path) -> None:
     script = tmp_path / "try.fish"
-    tries = [f"complete -C '{line}'\necho ==\n" for line, _ in CASES]
-    script.write_text(fish.script() + "".join(tries))
+    tries = [f"complete -C '{line}'\necho ==\n" for line, _ in IN_SHELLS]
+    script.write_text(completion_script("fish") + "".join(tries))
     found = _output([_shell("fish"), "--no-config", str(script)], surroundings, tmp_path).split("==\n")
-    for (line, offered), answer in zip(CASES, found, strict=False):
+    for (line, offered), answer in zip(IN_SHELLS, found, strict=False):
         assert {one.split("\t")[0] for one in answer.splitlines()} == offered, line
 
 
@@ -165,44 +209,42 @@ def _typed(terminal: int, text: str, expected: str) -> None:
             shown += os.read(terminal, 4096).decode(errors="replace")
 
 
-def test_zsh_and_the_others_parse(tmp_path: Path) -> None:
-    for name, text in (("bash", bash.script()), ("zsh", zsh.script()), ("fish", fish.script())):
+def test_the_scripts_parse(tmp_path: Path) -> None:
+    for name in SHELLS:
         path = tmp_path / f"script.{name}"
-        path.write_text(text)
+        path.write_text(completion_script(name))
         if shutil.which(name) is not None:
             subprocess.run([name, "-n", str(path)], check=True, capture_output=True)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_command_and_flag_is_offered(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["completion", shell]) == 0
-    script = capsys.readouterr().out
-    for entry in command_entries():
-        for name in entry.subcommands:
-            assert name in script
-        for flag in entry.flags:
-            long = max(flag.spellings, key=len)
-            assert (f"-l {long[2:]}" if shell == "fish" else long) in script
+    assert capsys.readouterr().out.strip() == completion_script(shell).strip()
 
 
-def test_names_are_looked_up_quickly(surroundings: dict[str, str], tmp_path: Path) -> None:
-    program = (
-        "import sys; from blklab.cli import run; run(['completion', '--names', 'runs']);"
-        "print(*sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=surroundings, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "20261121-0231-k3f9\n"
-    assert {"numpy", "sqlalchemy", "pydantic", "blklab._core"}.isdisjoint(done.stderr.split())
+def test_every_command_and_flag_is_offered() -> None:
+    for node in all_commands():
+        line = f"{node.usage} "
+        assert set(node.subcommands) <= _offered(line), line
+        flags = {max(spellings_of(flag), key=len) for flag in node.flags} - {"-h"}
+        assert flags <= _offered(f"{line}--"), line
 
 
-def test_a_store_that_cannot_be_read_offers_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("instruction", ["bash_complete", "fish", "sh_complete", "zsh_source", "_"])
+def test_what_no_shell_asks_is_answered_by_nothing(
+    instruction: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("_BLKLAB_COMPLETE", instruction)
+    monkeypatch.delenv("COMP_LINE", raising=False)
+    assert run(["compare"]) == 0
+    captured = capsys.readouterr()
+    assert (captured.out.strip(), captured.err) == ("", "")
+
+
+def test_a_store_that_cannot_be_read_offers_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "damaged.sqlite").write_text("no database")
     for store in ("damaged.sqlite", "missing.sqlite", "postgresql://nowhere/x", "sqlite:///damaged.sqlite"):
         monkeypatch.setenv("BLKLAB_STORE", store)
         monkeypatch.chdir(tmp_path)
-        assert run(["completion", "--names", "runs"]) == 0
-        assert capsys.readouterr().out.strip() == ""
+        assert _offered("blklab report ") == {"latest"}

@@ -22,8 +22,8 @@ from blklab.backends.cluster import address, client
 from blklab.backends.cluster.client import Cluster
 from blklab.cli import run
 from blklab.errors import BlklabError, JobFileError, RequirementError, RunFailedError, UsageError
+from blklab.experiment.blocks import NullRunObserver
 from blklab.experiment.pipeline import compare
-from blklab.labs.studies.replication.run import NullRunObserver
 from blklab.records.store import Store
 from blklab.spec.request import SpecValues, build_specs
 from command_runs import json_of

@@ -99,6 +99,8 @@ def furnish(folder: Path) -> None:
     for name in ("drive.json", "my-disk.json"):
         (folder / name).write_text(submission_text(submission()))
     (folder / "blklab-samsung").mkdir()
+    for name in ("my-study", "another"):
+        (folder / name).symlink_to(ROOT / "studies" / "hdparm-fifteen")
     for name in ("studies", "benches", "docs"):
         (folder / name).symlink_to(ROOT / name)
 

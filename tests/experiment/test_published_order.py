@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from blklab.experiment.blocks import NullRunObserver
 from blklab.experiment.pipeline import compare
-from blklab.labs.studies.replication.run import NullRunObserver
 from blklab.records.store import Store
 from blklab.spec.request import SpecValues, build_specs
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RequirementError, RestoreError, SpaceError
+from blklab.experiment.blocks import NullRunObserver
 from blklab.experiment.pipeline import compare
 from blklab.labs.studies.iozone_raid10.experiments import experiments
 from blklab.labs.studies.iozone_raid10.rates import measured_rates
 from blklab.labs.studies.replication.options import StudyOptions
-from blklab.labs.studies.replication.run import NullRunObserver
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.journal.recovery import preview, raise_for_failures, recover

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from blklab.backends import host
+from blklab.experiment.blocks import NullRunObserver
 from blklab.experiment.pipeline import compare
 from blklab.labs.studies import replicable_study
 from blklab.labs.studies.hdparm.four_schedulers.agreement import read_agreement
@@ -14,42 +15,40 @@ from blklab.labs.studies.hdparm.four_schedulers.experiments import AGREEMENT
 from blklab.labs.studies.hdparm.four_schedulers.set_up import FourSchedulersSetUp
 from blklab.labs.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
 from blklab.labs.studies.replication.options import Scaled, StudyOptions
-from blklab.labs.studies.replication.run import NullRunObserver, run_study
+from blklab.labs.studies.replication.run import run_study
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.linux.load.hdparm import find_hdparm
 from blklab.records.store import Store
 from host.conftest import READ, Filesystem, opened, work
 from real_devices import own_loops
-from smaller_studies import with_sizes
+from smaller_studies import smaller_copy, with_sizes
 
 pytestmark = pytest.mark.root
 
 BLOCKS = 3
 
 
-def test_a_study_on_a_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_on_a_loop_device(disk_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without hdparm, whose tests take three seconds at any size."""
     monkeypatch.setattr(host, "find_hdparm", lambda: None)
-    with_sizes(
-        monkeypatch,
+    study = smaller_copy(
+        tmp_path,
+        "hdparm-fifteen",
         {
-            "tests": {
-                "host_scratch": "96m",
-                "area": Scaled[str](full="48m"),
-                "host_rest": "0s",
-                "cached_runtime": Scaled[str](full="100ms"),
-            },
-            "runs": {"as_printed": Scaled[int](full=2), "blocks": Scaled[int](full=2)},
-            "busy_disk": {
-                "area": Scaled[str](full="16m"),
-                "runtime": Scaled[str](full="200ms"),
-                "blocks": Scaled[int](full=2),
-            },
+            'host_scratch = "1g"': 'host_scratch = "96m"',
+            'host = "1g" }': 'host = "48m" }',
+            'host = "3s" }': 'host = "0s" }',
+            'quick = "500ms", uml = "100ms" }': 'quick = "100ms" }',
+            "blocks = { full = 15, quick = 5, uml = 2 }": "blocks = 2",
+            "blocks = { full = 15, quick = 8, uml = 3 }": "blocks = 2",
+            "blocks = { full = 15, quick = 8, uml = 8 }": "blocks = 2",
+            'host = "256m" }': 'host = "16m" }',
+            'host = "5s" }': 'host = "200ms" }',
         },
     )
     options = StudyOptions("host", quick=True, directory=str(disk_folder))
     with Store.opened("sqlite://") as store:
-        finding = run_study(replicable_study("hdparm-fifteen"), options, store, NullRunObserver())
+        finding = run_study(study, options, store, NullRunObserver())
     for record in finding.records.values():
         assert [sample.error for sample in record.samples if sample.status != "ok"] == []
         for sample in record.samples:

@@ -8,7 +8,7 @@ import pytest
 
 from blklab.errors import RefusedError
 from blklab.linux.machine.kernel_log import why_unreadable
-from blklab.records.samples import NS_PER_SECOND
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.spec.queue_attributes import QUEUE_ATTRIBUTES
 from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.writeback_settings import writeback_names

@@ -127,9 +127,6 @@ def test_damage_is_said_and_can_be_removed(kernel_cache: Path, kernel_tree: Path
     assert kernel_names() == []
 
 
-def test_require_option(kernel_cache: Path, kernel_tree: Path) -> None:
+def test_require_scheduler(kernel_cache: Path, kernel_tree: Path) -> None:
     kernel, _ = build(BuildRequest("stock", str(kernel_tree)))
-    kernel.require_option("CONFIG_BTRFS_FS", "btrfs")
     kernel.require_scheduler("none")
-    with pytest.raises(Exception, match="without CONFIG_F2FS_FS, which is needed for f2fs"):
-        kernel.require_option("CONFIG_F2FS_FS", "f2fs")

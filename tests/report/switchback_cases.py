@@ -9,16 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.machine_events import MachineEvents
-from blklab.records.samples import (
-    NS_PER_SECOND,
-    DirectionSample,
-    JobSample,
-    LatencyHistogram,
-    RunSample,
-    SlotSample,
-)
+from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample, SlotSample
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.slots import SlotDecision
 from blklab.spec.stretches import Slot, Stretch, stretch_of

@@ -15,7 +15,8 @@ from blklab.errors import KernelLacksError, MissingToolError, TunableError
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.store import find
 from blklab.guests.programs import program_files
-from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.quantities.units import NS_PER_SECOND
+from blklab.records.samples import RunSample
 from blklab.spec.guest import GuestOptions
 from blklab.spec.profiles import load_profile
 from blklab.spec.targets import parse_target

@@ -8,7 +8,8 @@ import pytest
 
 from blklab.errors import UnknownNameError
 from blklab.guests.kernels.store import find
-from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.quantities.units import NS_PER_SECOND
+from blklab.records.samples import RunSample
 
 from .guest_runs import measure, only, rate
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from blklab.experiment.blocks import NullRunObserver
 from blklab.guests.kernels.building import BuildRequest, build
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.labs.fidelity.cells import FidelityCell, selected
@@ -21,7 +22,7 @@ from blklab.labs.fidelity.measured import CellResult
 from blklab.labs.fidelity.running import run_cells
 from blklab.labs.studies import replicable_study
 from blklab.labs.studies.replication.options import Scaled, StudyKernel, StudyOptions
-from blklab.labs.studies.replication.run import NullRunObserver, run_study
+from blklab.labs.studies.replication.run import run_study
 from blklab.records.store import Store
 from blklab.shipped import guest_program
 from blklab.spec.guest import GuestOptions

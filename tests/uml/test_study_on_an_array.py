@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blklab.errors import MissingToolError
+from blklab.experiment.blocks import NullRunObserver
 from blklab.experiment.pipeline import compare
 from blklab.guests.programs import program_files
 from blklab.labs.studies import replicable_study
@@ -13,7 +14,7 @@ from blklab.labs.studies.iozone_raid10.rates import measured_rates
 from blklab.labs.studies.replication.expectations import expected_of, unmet
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.report.html import render_studies_html
-from blklab.labs.studies.replication.run import NullRunObserver, run_study
+from blklab.labs.studies.replication.run import run_study
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.store import Store
 from blklab.spec.schedulers import parse_scheduler_choices

@@ -29,9 +29,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.machine_events import MachineEvents
-from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.records.samples import RunSample
 
 SymptomName = Literal[
     "steal",

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from blklab.analysis.carry_over import kept_windows
 from blklab.analysis.statistics.intervals import t_upper_tail
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.records.samples import RunSample
 
 LONG_SLOT_NS = 4 * NS_PER_SECOND
 LONG_ROUNDS = 2

@@ -28,8 +28,8 @@ from blklab.linux.machine.host_change import MadeChanges, shell_of
 from blklab.linux.processes.job_processes import processes_by_inner_number, set_io_priority
 from blklab.linux.queue.settings import QueueSettings
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
-from blklab.quantities.units import format_duration
-from blklab.records.samples import NS_PER_SECOND, ChangeSample, JobSample, PhaseSample
+from blklab.quantities.units import NS_PER_MS, NS_PER_SECOND, format_duration
+from blklab.records.samples import ChangeSample, JobSample, PhaseSample
 from blklab.spec.changes import (
     Change,
     GroupChange,
@@ -47,7 +47,6 @@ _LATE_NS = 50_000_000
 _SHORTEST_WINDOW_MS, _COARSE_WINDOW_MS = 25, 50
 _MANY_CLONES = 8
 _WINDOWS = 400
-_NS_PER_MS = 1_000_000
 _NO = ("", "0", "none")
 
 
@@ -56,7 +55,7 @@ def phase_window_ms(workload: Workload, runtime_ns: int | None) -> int:
     clones = sum(job.numjobs for job in workload.jobs)
     shortest = _SHORTEST_WINDOW_MS if clones <= _MANY_CLONES else _COARSE_WINDOW_MS
     length_ns = expected_runtime_ns(workload, runtime_ns) or 0
-    return max(shortest, length_ns // _WINDOWS // _NS_PER_MS)
+    return max(shortest, length_ns // _WINDOWS // NS_PER_MS)
 
 
 def check_changes_here(
@@ -273,7 +272,7 @@ def phase_samples(
     if length_ns is None:
         raise RunFailedError(f"{workload.name} has no known length")
     logs = read_logs(workload, folder)
-    window_ns = phase_window_ms(workload, runtime_ns) * _NS_PER_MS
+    window_ns = phase_window_ms(workload, runtime_ns) * NS_PER_MS
     focus = [
         log
         for job, clones in zip(jobs, logs, strict=True)

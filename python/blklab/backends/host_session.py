@@ -56,8 +56,9 @@ from blklab.linux.queue.settings import QueueSettings, settings_of_disk
 from blklab.linux.queue.snapshot import restore_snapshot
 from blklab.linux.scratch.run_folder import RunFolder
 from blklab.linux.scratch.space import Announce, ScratchSpace
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.ramps import ended_in_ramp
-from blklab.records.samples import NS_PER_SECOND, RunSample, TargetDescription
+from blklab.records.samples import RunSample, TargetDescription
 from blklab.records.starvation import starvation_in
 from blklab.spec.changes import SchedulerChange
 from blklab.spec.group_settings import cost_is_enabled

@@ -15,9 +15,9 @@ from blklab.linux.load.fio_histograms import HistogramLog, histogram_log_path, r
 from blklab.linux.load.fio_start import wait_for_start
 from blklab.linux.load.load_process import LoadProcess
 from blklab.linux.queue.settings import QueueSettings
+from blklab.quantities.units import NS_PER_MS, NS_PER_SECOND
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import (
-    NS_PER_SECOND,
     SLOW_SWITCH,
     DirectionSample,
     JobSample,
@@ -37,7 +37,6 @@ _SHORTEST_KEPT = 4
 _WINDOWS_MS = ((2, 10), (8, 25))
 """Most clones, and the length of their logs' windows."""
 _COARSE_WINDOW_MS = 50
-_NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def slot_samples(
         RunFailedError: if a log cannot be read.
     """
     logs = read_logs(stretch.workload, folder)
-    window_ns = stretch_window_ms(stretch.workload) * _NS_PER_MS
+    window_ns = stretch_window_ms(stretch.workload) * NS_PER_MS
     ends = [*(turn.start_ns for turn in turns[1:]), end_ns]
     first_ns = turns[0].start_ns
     focus = [

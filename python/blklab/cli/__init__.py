@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import click
@@ -89,6 +90,8 @@ _EXAMPLES = (
 )
 
 DEBUG_VARIABLE = "BLKLAB_DEBUG"
+COMPLETION_VARIABLE = "_BLKLAB_COMPLETE"
+"""Set by shells that ask what could come next on their line."""
 
 EXIT_MEANINGS = {
     ExitCode.OK: "done",
@@ -174,6 +177,8 @@ def run(arguments: list[str] | None = None) -> int:
 
     Settings that could not be restored are an error of their own, after the command's result or error.
     """
+    if instruction := os.environ.get(COMPLETION_VARIABLE):
+        return _complete(instruction)
     with errors_beside_results() as unrestored:
         code = _run(arguments)
     for error in unrestored:
@@ -212,6 +217,13 @@ def _run(arguments: list[str] | None) -> int:
         )
         return ExitCode.INTERNAL
     return result if isinstance(result, int) else ExitCode.OK
+
+
+def _complete(instruction: str) -> int:
+    """Answers a shell. A failure offers nothing: there is no room for messages on a line that is typed."""
+    with contextlib.suppress(Exception):
+        output.print_document(import_module("blklab.cli.reference.completion").complete(instruction))
+    return ExitCode.OK
 
 
 def _report(error: BlklabError | InterruptedRunError | click.ClickException) -> int:

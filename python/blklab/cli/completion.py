@@ -20,9 +20,8 @@ SHELLS = ("bash", "zsh", "fish")
         ("fish, in config.fish", "blklab completion fish | source"),
     ),
 )
-@click.argument("shell", type=click.Choice(SHELLS), required=False)
-@click.option("--names", type=click.Choice(["runs", "kernels"]), hidden=True)
-def command(*, shell: str | None, names: str | None) -> None:
+@click.argument("shell", type=click.Choice(SHELLS))
+def command(*, shell: str) -> None:
     """Print the completion script for bash, zsh or fish.
 
     Installing blklab as a package puts these scripts in place. To use one without that:
@@ -32,10 +31,4 @@ def command(*, shell: str | None, names: str | None) -> None:
       zsh    eval "$(blklab completion zsh)"           (in ~/.zshrc, after compinit)
       fish   blklab completion fish | source           (in ~/.config/fish/config.fish)
     """  # noqa: D301 - click takes the backspace for a paragraph whose lines stay
-    if names is not None:
-        lookups = import_module("blklab.cli.reference.current_names").LOOKUPS
-        print_document("\n".join(lookups[names]()))
-        return
-    if shell is None:
-        raise click.UsageError("name a shell: bash, zsh or fish")
-    print_document(import_module(f"blklab.cli.reference.completion.{shell}").script())
+    print_document(import_module("blklab.cli.reference.completion").completion_script(shell))

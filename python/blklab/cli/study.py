@@ -24,14 +24,16 @@ from blklab.cli.progress import ProgressDisplay
 from blklab.errors import ExitCode, InterruptedRunError, UsageError
 from blklab.guests.kernels.store import find
 from blklab.labs.studies import replicable_study, replicable_study_names
+from blklab.labs.studies.replication.expectations import EXPECTED_FILE, expected_of
 from blklab.labs.studies.replication.options import STUDY_BACKENDS, StudyKernel, StudyOptions
+from blklab.labs.studies.replication.protocol import Study
 from blklab.labs.studies.replication.report.document import study_document
-from blklab.labs.studies.replication.report.finding import StudyFinding
+from blklab.labs.studies.replication.report.finding import BACKEND_TITLES, StudyFinding
 from blklab.labs.studies.replication.report.html import render_studies_html
 from blklab.labs.studies.replication.report.monitoring import study_metrics, study_suites
 from blklab.labs.studies.replication.report.text import render_study
 from blklab.labs.studies.replication.run import plan_study, run_plan
-from blklab.labs.studies.replication.study_folder import StudyFolder
+from blklab.quantities.formatting import count_of
 from blklab.records.store import Store
 from blklab.report.monitoring.junit import junit_xml
 from blklab.report.text.printer import Printer
@@ -57,13 +59,14 @@ def command() -> None:
     examples=(
         ("what there is", "blklab study list"),
         ("as JSON", "blklab study list --json -"),
-        ("into a file", "blklab study list --json studies.json"),
+        ("your own too", "blklab study list my-study/"),
     ),
 )
+@click.argument("names", nargs=-1, metavar="[DIRECTORY…]")
 @json_option
-def list_command(*, json_file: str | None) -> None:
-    """List the studies that ship."""
-    entries = [_entry(name) for name in replicable_study_names()]
+def list_command(*, names: tuple[str, ...], json_file: str | None) -> None:
+    """List the studies that ship, and those of DIRECTORIES."""
+    entries = [_entry(name) for name in dict.fromkeys([*replicable_study_names(), *names])]
     if json_file is not None:
         content = {"schema": "blklab.studies/1", "studies": [entry.as_dict() for entry in entries]}
         write_text(json_file, json.dumps(content, indent=2, ensure_ascii=False))
@@ -89,8 +92,68 @@ class _StudyEntry:
 
 
 def _entry(name: str) -> _StudyEntry:
-    claims = StudyFolder(name).claims
-    return _StudyEntry(name, claims.title, claims.source, list(replicable_study(name).backends))
+    study = replicable_study(name)
+    claims = study.files().claims
+    return _StudyEntry(study.name, claims.title, claims.source, list(study.backends))
+
+
+@command.command(
+    name="show",
+    examples=(
+        ("what a study is about", "blklab study show ionice"),
+        ("one of your own", "blklab study show my-study/"),
+        ("its experiments with --quick", "blklab study show ioband --quick"),
+    ),
+)
+@click.argument("name", metavar="NAME|DIRECTORY")
+@click.option("--quick", is_flag=True, help="With the sizes of --quick.")
+def show_command(*, name: str, quick: bool) -> None:
+    """Show a study's source, published conclusions and experiments."""
+    study = replicable_study(name)
+    folder = study.files()
+    printer = Printer(console_out())
+    printer.line((folder.claims.title, "bold"), f" ({study.name}), from {folder.claims.source}")
+    for text in (folder.claims.set_up, folder.claims.concludes):
+        if text:
+            printer.line(" ".join(text.split()), indent=4)
+    for reading in folder.readings.claims:
+        printer.line((f"{reading.status}: ", "bold"), reading.claim.says)
+    for backend in study.backends:
+        printer.line((f"on {BACKEND_TITLES[backend]}:", "bold"))
+        for one in study.experiments(StudyOptions(backend, quick=quick), folder):
+            labels = ", ".join(choice.label for choice in one.spec.schedulers) or "all schedulers"
+            blocks, loads = (
+                count_of(one.spec.blocks or 0, "block"),
+                count_of(len(one.spec.workloads), "workload"),
+            )
+            printer.line(f"{one.title} ({labels}; {loads}, {blocks})", indent=4)
+
+
+@command.command(
+    name="check",
+    examples=(
+        ("before the first run", "blklab study check my-study/"),
+        ("several", "blklab study check my-study/ another/"),
+        ("one that ships", "blklab study check ionice"),
+    ),
+)
+@click.argument("names", nargs=-1, required=True, metavar="NAME|DIRECTORY…")
+def check_command(*, names: tuple[str, ...]) -> None:
+    """Check that studies can be read: description, job files, published values. Runs nothing."""
+    for name in names:
+        study = replicable_study(name)
+        folder = study.files()
+        for backend in study.backends:
+            if (folder.folder / EXPECTED_FILE).exists():
+                expected_of(folder, backend)
+            for quick in (True, False):
+                experiments = study.experiments(StudyOptions(backend, quick=quick), folder)
+            count = count_of(len(experiments), "experiment")
+            console_out().print(f"{study.name}, {BACKEND_TITLES[backend]}: {count}", soft_wrap=True)
+        claims = len(folder.readings.claims)
+        console_out().print(
+            f"{study.name}: no mistake; {count_of(claims, 'published claim')}", soft_wrap=True
+        )
 
 
 @command.command(
@@ -98,10 +161,10 @@ def _entry(name: str) -> _StudyEntry:
     examples=(
         ("one experiment again, in small", "blklab study run ionice --quick"),
         ("in full, with a page", "blklab study run ionice --html ionice.html"),
-        ("under a real kernel in virtual time", "blklab study run hdparm-four-schedulers --on uml"),
+        ("one of your own", "blklab study run my-study/"),
     ),
 )
-@click.argument("names", nargs=-1, required=True, metavar="NAME…|all")
+@click.argument("names", nargs=-1, required=True, metavar="NAME|DIRECTORY…|all")
 @click.option(
     "--on",
     "backend_name",
@@ -172,7 +235,7 @@ def run_command(
         directory_named=directory is not None,
         kernel=None if kernel_name is None else _kernel(kernel_name),
     )
-    studies = [replicable_study(name) for name in _chosen(names)]
+    studies = _chosen(names)
     if ALL in names:
         for study in [one for one in studies if backend not in one.backends]:
             print_note(f"{study.name} does not run on {backend}: skipped")
@@ -196,9 +259,20 @@ def run_command(
             findings.append(finding)
             if "-" not in files:
                 render_study(finding, console_out())
+    _write_files(findings, html_file, json_file, openmetrics_file, junit_file)
+    return ExitCode.PARTIAL if any(plan.left_out for plan in plans) else ExitCode.OK
+
+
+def _write_files(
+    findings: list[StudyFinding],
+    html_file: str | None,
+    json_file: str | None,
+    openmetrics_file: str | None,
+    junit_file: str | None,
+) -> None:
     if html_file is not None:
         write_text(html_file, render_studies_html(findings))
-        if "-" not in files:
+        if "-" not in (html_file, json_file, openmetrics_file, junit_file):
             console_out().print(f"page: {shlex.quote(html_file)}", soft_wrap=True)
     document = study_document(findings)
     if json_file is not None:
@@ -207,7 +281,6 @@ def run_command(
         write_text(openmetrics_file, study_metrics(document))
     if junit_file is not None:
         write_text(junit_file, junit_xml(study_suites(document)))
-    return ExitCode.PARTIAL if any(plan.left_out for plan in plans) else ExitCode.OK
 
 
 def _check_backend(backend: str, directory: str | None, kernel: str | None, workers: Workers) -> None:
@@ -219,10 +292,14 @@ def _check_backend(backend: str, directory: str | None, kernel: str | None, work
         raise UsageError("--cluster cannot be combined with --on host", hint="a cluster runs models")
 
 
-def _chosen(names: tuple[str, ...]) -> list[str]:
-    if ALL in names:
-        return replicable_study_names()
-    return list(dict.fromkeys(names))
+def _chosen(names: tuple[str, ...]) -> list[Study]:
+    chosen = replicable_study_names() if ALL in names else dict.fromkeys(names)
+    studies = [replicable_study(name) for name in chosen]
+    if len({study.name for study in studies}) < len(studies):
+        raise UsageError(
+            "two of these studies have one name", hint="rename a folder: its name is the study's"
+        )
+    return studies
 
 
 def _kernel(name: str) -> StudyKernel:

@@ -58,6 +58,25 @@ class Observer(Protocol):
         """A run ended."""
 
 
+class NullRunObserver:
+    """An observer of runs that are shown nowhere."""
+
+    def announce(self, line: str) -> None:
+        """Not shown."""
+
+    def begun(self, record: ExperimentRecord) -> None:
+        """Not shown."""
+
+    def planned(self, outlook: Outlook) -> None:
+        """Not shown."""
+
+    def progressed(self, progress: Progress) -> None:
+        """Not shown."""
+
+    def measured(self, sample: RunSample) -> None:
+        """Not shown."""
+
+
 @dataclass
 class Clock:
     """Measures blocks and predicts the rest."""

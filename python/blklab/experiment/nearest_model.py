@@ -12,14 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from blklab.errors import BlklabError
-from blklab.experiment.blocks import Progress
+from blklab.experiment.blocks import NullRunObserver
 from blklab.experiment.limited_simulations import BudgetExceededError, LimitedSimulations
-from blklab.experiment.outlook import Outlook
 from blklab.experiment.pipeline import compare
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.scratch.space import Announce
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import DiskDescription, RunSample
+from blklab.records.samples import DiskDescription
 from blklab.records.store import Store
 from blklab.report.summary.model_answer import ModelAnswer, model_answer
 from blklab.spec.atlas import find_drive
@@ -135,7 +134,7 @@ def _ask(model: str, spec: ExperimentSpec, deadline_ns: int, announce: Announce)
     )
     try:
         with Store.opened(_IN_MEMORY) as store:
-            found = compare(asked, store, _Unheard(), workers=workers)
+            found = compare(asked, store, NullRunObserver(), workers=workers)
     except BudgetExceededError as error:
         announce(f"no answer from {model}: {error}")
         return None
@@ -153,22 +152,3 @@ def _as_long_as_the_disk(workloads: Sequence[Workload]) -> str | None:
             if not workload.replays and not job.time_based and lengths == (None,) * len(lengths):
                 return f"job {job.name} of {workload.name}"
     return None
-
-
-class _Unheard:
-    """An observer of runs that are shown nowhere."""
-
-    def announce(self, line: str) -> None:
-        """Not shown."""
-
-    def begun(self, record: ExperimentRecord) -> None:
-        """Not shown."""
-
-    def planned(self, outlook: Outlook) -> None:
-        """Not shown."""
-
-    def progressed(self, progress: Progress) -> None:
-        """Not shown."""
-
-    def measured(self, sample: RunSample) -> None:
-        """Not shown."""

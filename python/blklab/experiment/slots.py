@@ -18,8 +18,8 @@ from blklab.backends import Session
 from blklab.experiment.blocks import Observer
 from blklab.experiment.outlook import RUN_OVERHEAD_NS
 from blklab.linux.load.fio import expected_runtime_ns
-from blklab.quantities.units import format_duration
-from blklab.records.samples import NS_PER_SECOND, RunSample, SlotSample
+from blklab.quantities.units import NS_PER_SECOND, format_duration
+from blklab.records.samples import RunSample, SlotSample
 from blklab.report.sentences.slots import slot_decision
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import derive_seed

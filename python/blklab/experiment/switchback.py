@@ -10,8 +10,8 @@ from typing import Any
 from blklab.analysis.carry_over import carry_over
 from blklab.analysis.long_slots import LONG_SLOT_NS
 from blklab.analysis.verdict import Analysis
-from blklab.quantities.units import format_duration
-from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.quantities.units import NS_PER_SECOND, format_duration
+from blklab.records.samples import RunSample
 from blklab.report.sentences.slots import carry_over_text
 from blklab.spec.slots import SlotDecision
 

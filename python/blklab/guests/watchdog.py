@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from blklab.guests.process import GuestProcess
 from blklab.guests.scratch import GuestFolder
-from blklab.quantities.units import format_bytes, format_duration
+from blklab.quantities.units import NS_PER_SECOND, format_bytes, format_duration
 
 PROGRESS = "progress"
 """The file that the guest program writes to while it works."""
@@ -17,7 +17,6 @@ ANSWER = "answer.json"
 SILENCE_LIMIT_S = 300.0
 LOG_LIMIT_BYTES = 64 << 20
 _LOOK_EVERY_S = 2.0
-_NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def wait_for_guest(
         if signs != seen:
             seen, since_s = signs, time.monotonic()
         elif time.monotonic() - since_s > limits.silence_s:
-            limit = format_duration(limits.silence_s * _NS_PER_S)
+            limit = format_duration(limits.silence_s * NS_PER_SECOND)
             return None, f"the guest hangs: no sign of progress for {limit}"
 
 

@@ -6,6 +6,9 @@ import re
 
 from blklab.errors import UsageError
 
+NS_PER_US = 1_000
+NS_PER_MS = 1_000_000
+NS_PER_SECOND = 1_000_000_000
 MOST_BYTES = (1 << 63) - 1
 """The largest size: offsets of files are signed 64-bit numbers."""
 MOST_NS = 10**18
@@ -28,7 +31,7 @@ _DURATION_FACTORS_NS = {
     "min": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_EXACT_UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1))
+_EXACT_UNITS = (("s", NS_PER_SECOND), ("ms", NS_PER_MS), ("us", NS_PER_US), ("ns", 1))
 _MOST_PERCENT = 100
 _FRACTION = re.compile(r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+)\s*(%?)", re.IGNORECASE)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)

@@ -17,7 +17,6 @@ from blklab.spec.plan import CellKey
 
 Direction = Literal["read", "write", "trim", "sync"]
 
-NS_PER_SECOND = 1_000_000_000
 HOST = "host"
 """Key of `MachineDescription.details` under which a machine's name is."""
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from blklab.records.samples import NS_PER_SECOND, JobSample, RateWindows
+from blklab.quantities.units import NS_PER_SECOND
+from blklab.records.samples import JobSample, RateWindows
 from blklab.simulator.timeline import FLUSH, NO_JOB, Table
 
 _SYNC = 2

@@ -27,7 +27,6 @@ from blklab.labs.reanalysis.readers import READERS, read_source
 from blklab.labs.reanalysis.readers.protocol import ReaderOptions, Source
 from blklab.labs.studies import STUDIES
 from blklab.labs.studies.replication.options import StudyOptions
-from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.samples import RunSample
 from blklab.simulator.core import known_schedulers
 from blklab.simulator.simulation import SimulationResult, simulate
@@ -185,13 +184,14 @@ class StudyConformance:
 
     def test_its_files_can_be_read(self) -> None:
         """Claims with a title and a source."""
-        claims = StudyFolder(STUDIES[self.NAME].name).claims
+        claims = STUDIES[self.NAME].files().claims
         assert claims.title
         assert claims.source
 
     def test_its_experiments_are_pure(self) -> None:
         """Twice the same list, on each of its backends."""
-        study, folder = STUDIES[self.NAME], StudyFolder(self.NAME)
+        study = STUDIES[self.NAME]
+        folder = study.files()
         for backend in study.backends:
             options = StudyOptions(backend=backend, quick=True)
             experiments = study.experiments(options, folder)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from blklab.experiment.entitlement import with_promises
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.machine_events import DiskTraffic, MachineEvents
 from blklab.records.samples import (
-    NS_PER_SECOND,
     DirectionSample,
     DiskDescription,
     JobSample,

@@ -9,10 +9,11 @@ import pytest
 
 from blklab.errors import UnknownNameError
 from blklab.experiment import prerequisites
+from blklab.experiment.blocks import NullRunObserver
 from blklab.guests.kernels.names import unknown_kernel
 from blklab.labs.studies import replicable_study
 from blklab.labs.studies.replication.options import StudyOptions
-from blklab.labs.studies.replication.run import NullRunObserver, StudyPlan, plan_study, run_plan
+from blklab.labs.studies.replication.run import StudyPlan, plan_study, run_plan
 from blklab.records.store import Store
 from smaller_studies import with_sizes
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from blklab.quantities.units import NS_PER_US
 from blklab.records.samples import JobSample, LatencyHistogram
-
-NS_PER_US = 1_000
 
 
 def data_latencies(jobs: Sequence[JobSample]) -> LatencyHistogram:

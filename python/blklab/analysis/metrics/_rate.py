@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from blklab.analysis.metrics._commands import sections_of
-from blklab.records.samples import NS_PER_SECOND, DirectionSample, JobSample
+from blklab.quantities.units import NS_PER_SECOND
+from blklab.records.samples import DirectionSample, JobSample
 
 
 def summed_rate(jobs: Sequence[JobSample], amount: Callable[[DirectionSample], int]) -> float | None:

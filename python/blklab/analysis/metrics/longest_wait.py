@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blklab.analysis.metrics._commands import sections_of
-from blklab.analysis.metrics._latency import NS_PER_US
 from blklab.analysis.metrics._shares import count_of_processes
+from blklab.quantities.units import NS_PER_US
 from blklab.records.samples import JobSample
 
 NAME = "longest_wait"

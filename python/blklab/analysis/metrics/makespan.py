@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.analysis.metrics._latency import NS_PER_US
+from blklab.quantities.units import NS_PER_US
 from blklab.records.samples import JobSample
 
 NAME = "makespan"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blklab.analysis.metrics._commands import summed_over_commands
-from blklab.analysis.metrics._latency import NS_PER_US
+from blklab.quantities.units import NS_PER_US
 from blklab.records.samples import JobSample
 
 NAME = "processor_time"

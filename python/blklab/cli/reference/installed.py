@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blklab.cli.reference.completion import bash, fish, zsh
+from blklab.cli.reference.completion import completion_script
 from blklab.cli.reference.manual import manual_pages
 
 
@@ -12,9 +12,9 @@ def shared_files() -> dict[str, str]:
     """Texts by their path below ``share``."""
     return {
         **{f"man/man1/{name}": text for name, text in manual_pages().items()},
-        "bash-completion/completions/blklab": bash.script(),
-        "zsh/site-functions/_blklab": zsh.script(),
-        "fish/vendor_completions.d/blklab.fish": fish.script(),
+        "bash-completion/completions/blklab": completion_script("bash"),
+        "zsh/site-functions/_blklab": completion_script("zsh"),
+        "fish/vendor_completions.d/blklab.fish": completion_script("fish"),
     }
 
 

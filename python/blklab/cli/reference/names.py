@@ -1,151 +1,137 @@
-"""Values that shell completion offers for each parameter.
-
-Names that ship with blklab (workloads, devices, schedulers, goals, studies …) are fixed when the scripts are
-made. Run ids and guest kernels are looked up on each completion (`blklab.cli.reference.current_names`).
-"""
+"""Values that shell completion offers for each parameter, looked up when a shell asks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 import click
 
-from blklab.analysis.metrics import METRICS
-from blklab.cli.options import ExperimentFlag
 from blklab.cli.reference.tree import CommandNode, metavar_of
-from blklab.labs.reanalysis.readers import READERS
-from blklab.labs.studies import replicable_study_names
-from blklab.shipped import shipped_folder
-from blklab.simulator.core import known_schedulers
-from blklab.spec.atlas import drive_stems
-from blklab.spec.goals import NAMED_GOALS
-from blklab.spec.machines import THIS, shipped_machines
-from blklab.spec.options import Option
-from blklab.spec.profiles import device_kinds, shipped_profiles
-from blklab.spec.workloads import shipped_commands, shipped_workloads
+
+Words = Callable[[], Iterable[str]]
 
 
 @dataclass(frozen=True)
 class Values:
     """Values to offer."""
 
-    name: str = ""
-    """Of the shell function that offers it; a shell knows values of one name once."""
-    words: tuple[str, ...] = ()
-    current: str = ""
-    """Names to look up on each completion: a key of `current_names.LOOKUPS`."""
+    words: tuple[Words, ...] = ()
     files: bool = False
     folders: bool = False
     commas: bool = False
     """A value is a list with commas."""
 
-
-FILES = Values("files", files=True)
-FOLDERS = Values("folders", folders=True)
-RUNS = Values("runs", ("latest",), current="runs")
-
-
-def _workloads() -> Values:
-    return Values("workloads", (*shipped_workloads(), *shipped_commands()), files=True)
+    def offered(self) -> list[str]:
+        """All names."""
+        return [word for words in self.words for word in words()]
 
 
-def _devices() -> tuple[str, ...]:
-    return (*shipped_profiles(), *device_kinds(), *drive_stems())
+def _called(module: str, name: str) -> Words:
+    """Names that a function of blklab gives, or a table has, imported when they are asked for."""
+
+    def words() -> Iterable[str]:
+        found: Any = getattr(import_module(f"blklab.{module}"), name)
+        listed: Iterable[str] = found() if callable(found) else found
+        return listed
+
+    return words
 
 
-def _targets() -> Values:
-    words = tuple(f"{scheme}:{device}" for scheme in ("sim", "uml") for device in _devices())
-    return Values("targets", (*words, "loop:1g"), files=True)
+def _fixed(*words: str) -> Words:
+    return lambda: words
 
 
-def _schedulers() -> Values:
-    return Values("schedulers", tuple(one["name"] for one in known_schedulers()), commas=True)
+def _targets() -> list[str]:
+    devices = [word for words in _DEVICES for word in words()]
+    return [*(f"{scheme}:{device}" for scheme in ("sim", "uml") for device in devices), "loop:1g"]
 
 
-def _one_scheduler() -> Values:
-    return Values("scheduler", _schedulers().words)
+def _schedulers() -> list[str]:
+    return [one["name"] for one in import_module("blklab.simulator.core").known_schedulers()]
 
 
-def _schedulers_or_runs() -> Values:
-    return Values("choice", (*_schedulers().words, "latest", "fleet"), current="runs")
+def _goal_weights() -> list[str]:
+    return [f"{name}=" for name in _METRICS()]
 
 
-def _goals() -> Values:
-    return Values("goals", (*NAMED_GOALS, *(f"{name}=" for name in _metrics().words)))
+def _patches() -> list[str]:
+    folder = import_module("blklab.shipped").shipped_folder("kernel") / "patches"
+    return sorted(path.name for path in folder.iterdir() if path.is_dir())
 
 
-def _metrics() -> Values:
-    return Values("metrics", tuple(METRICS))
+def _kernel_names() -> list[str]:
+    names = import_module("blklab.guests.kernels.cache").kernel_cache() / "names"
+    return sorted({"stock", *(path.name for path in names.glob("*"))})
 
 
-def _studies() -> Values:
-    return Values("studies", (*replicable_study_names(), "all"))
+_DEVICES = (
+    _called("spec.profiles", "shipped_profiles"),
+    _called("spec.profiles", "device_kinds"),
+    _called("spec.atlas", "drive_stems"),
+)
+_METRICS = _called("analysis.metrics", "METRICS")
+_RUNS = _called("records.run_ids", "recent_run_ids")
+_STUDIES = (_called("labs.studies", "replicable_study_names"), _fixed("all"))
 
+FILES = Values(files=True)
+FOLDERS = Values(folders=True)
+TARGETS = Values((_targets,), files=True)
+WORKLOADS = Values(
+    (_called("spec.workloads", "shipped_workloads"), _called("spec.workloads", "shipped_commands")),
+    files=True,
+)
+RUNS = Values((_fixed("latest"), _RUNS))
+SCHEDULER = Values((_schedulers,))
+KERNEL = Values((_kernel_names,))
+KERNELS = Values((_kernel_names,), commas=True)
+STUDIES = Values(_STUDIES, folders=True)
 
-def _readers() -> Values:
-    return Values("readers", tuple(READERS))
-
-
-def _kernels() -> Values:
-    return Values("kernels", current="kernels", commas=True)
-
-
-def _one_kernel() -> Values:
-    return Values("kernel", current="kernels")
-
-
-def _patches() -> Values:
-    patches = sorted(path.name for path in (shipped_folder("kernel") / "patches").iterdir() if path.is_dir())
-    return Values("patches", tuple(patches), files=True)
-
-
-_OF_OPTIONS: dict[str, Callable[[], Values]] = {
-    "targets": _targets,
-    "workloads": _workloads,
-    "schedulers": _schedulers,
-    "kernels": _kernels,
-    "goals": _goals,
-    "machines": lambda: Values("machines", (*shipped_machines(), THIS), files=True),
+_OF_OPTIONS = {
+    "targets": TARGETS,
+    "workloads": WORKLOADS,
+    "schedulers": Values((_schedulers,), commas=True),
+    "kernels": KERNELS,
+    "goals": Values((_called("spec.goals", "NAMED_GOALS"), _goal_weights)),
+    "machines": Values((_called("spec.machines", "shipped_machines"), _fixed("this")), files=True),
 }
 """By `Option.names`."""
 
-_OF_METAVARS: dict[str, Callable[[], Values]] = {
-    "FILE": lambda: FILES,
-    "FILE...": lambda: FILES,
-    "FILE|FOLDER...": lambda: FILES,
-    "FILE=NAME": lambda: FILES,
-    "FRAGMENT": lambda: FILES,
-    "PATH": lambda: FILES,
-    "DEVICE|PATH": lambda: FILES,
-    "debian|DIR|ARCHIVE": lambda: Values("sources", ("debian",), files=True),
-    "FOLDER": lambda: FOLDERS,
-    "RUN": lambda: RUNS,
-    "[RUN]": lambda: RUNS,
-    "[RUN|fleet|SCHEDULER[:TUNABLE=VALUE…]]": _schedulers_or_runs,
-    "TARGET": _targets,
-    "[TARGET]": _targets,
-    "NAME|FILE.fio": _workloads,
-    "[NAME|FILE.fio]": _workloads,
-    "NAME|FILE.fio|trace:FILE": _workloads,
-    "[NAME|FILE.fio|trace:FILE]": _workloads,
-    "[NAME|FILE.fio|trace:FILE]…": _workloads,
-    "NAME…|all": _studies,
+_OF_METAVARS = {
+    "FILE": FILES,
+    "FILE...": FILES,
+    "FILE|FOLDER...": FILES,
+    "FILE=NAME": FILES,
+    "FRAGMENT": FILES,
+    "PATH": FILES,
+    "DEVICE|PATH": FILES,
+    "debian|DIR|ARCHIVE": Values((_fixed("debian"),), files=True),
+    "FOLDER": FOLDERS,
+    "RUN": RUNS,
+    "[RUN|fleet|SCHEDULER[:TUNABLE=VALUE…]]": Values((_schedulers, _fixed("latest", "fleet"), _RUNS)),
+    "TARGET": TARGETS,
+    "NAME|FILE.fio": WORKLOADS,
+    "NAME|FILE.fio|trace:FILE": WORKLOADS,
+    "NAME|DIRECTORY…|all": STUDIES,
+    "NAME|DIRECTORY…": STUDIES,
+    "NAME|DIRECTORY": STUDIES,
+    "DIRECTORY…": FOLDERS,
 }
-"""By the metavar of any other parameter."""
+"""By the metavar of any other parameter, without the brackets of an optional one."""
 
-_OF_PARAMETERS: dict[tuple[str, str], Callable[[], Values]] = {
-    ("run", "--scheduler"): _one_scheduler,
-    ("run", "--kernel"): _one_kernel,
-    ("explain", "--scheduler"): _one_scheduler,
-    ("fidelity", "--kernel"): _one_kernel,
-    ("analyse", "--reader"): _readers,
-    ("kernel build", "name"): _one_kernel,
-    ("kernel build", "--patch"): _patches,
-    ("kernel show", "name"): _one_kernel,
-    ("kernel judge", "--kernel"): _kernels,
-    ("kernel remove", "names"): _one_kernel,
-    ("completion", "shell"): lambda: Values("shells", ("bash", "zsh", "fish")),
+_OF_PARAMETERS = {
+    ("run", "--scheduler"): SCHEDULER,
+    ("run", "--kernel"): KERNEL,
+    ("explain", "--scheduler"): SCHEDULER,
+    ("fidelity", "--kernel"): KERNEL,
+    ("analyse", "--reader"): Values((_called("labs.reanalysis.readers", "READERS"),)),
+    ("kernel build", "name"): KERNEL,
+    ("kernel build", "--patch"): Values((_patches,), files=True),
+    ("kernel show", "name"): KERNEL,
+    ("kernel judge", "--kernel"): KERNELS,
+    ("kernel remove", "names"): KERNEL,
 }
 """By command, and flag or argument, for metavars that say too little (NAME, FILE)."""
 
@@ -154,19 +140,13 @@ def values_of(node: CommandNode, parameter: click.Parameter) -> Values | None:
     """The values that completion offers for a parameter; None if it knows none."""
     key = (" ".join(node.path), parameter.opts[-1])
     if key in _OF_PARAMETERS:
-        return _OF_PARAMETERS[key]()
-    if isinstance(parameter, ExperimentFlag):
-        return _of_option(parameter.experiment_option)
+        return _OF_PARAMETERS[key]
+    option = getattr(parameter, "experiment_option", None)
+    if option is not None:
+        return Values((_fixed(*option.choices),)) if option.choices else _OF_OPTIONS.get(option.names or "")
     if isinstance(parameter.type, click.Choice):
-        name = "_".join((*node.path, parameter.name or "")).replace("-", "_")
-        return Values(name, tuple(str(choice) for choice in parameter.type.choices))
+        return Values((_fixed(*map(str, parameter.type.choices)),))
     if isinstance(parameter.type, click.Path):
         return FILES if parameter.type.file_okay else FOLDERS
-    find = _OF_METAVARS.get(metavar_of(parameter, node.context))
-    return None if find is None else find()
-
-
-def _of_option(option: Option) -> Values | None:
-    if option.choices:
-        return Values(option.key.replace(".", "_"), option.choices)
-    return _OF_OPTIONS[option.names]() if option.names else None
+    metavar = metavar_of(parameter, node.context)
+    return _OF_METAVARS.get(metavar) or _OF_METAVARS.get(metavar.removesuffix("…")[1:-1])

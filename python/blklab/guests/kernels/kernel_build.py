@@ -181,23 +181,6 @@ class KernelBuild:
                 hint=f"`blklab kernel show {self.name}` shows what it was built from",
             )
 
-    def require_option(self, option: str, purpose: str) -> None:
-        """Makes sure that an option is built in.
-
-        Args:
-            option: Its name with ``CONFIG_``.
-            purpose: Completes the sentence "… is needed for PURPOSE".
-
-        Raises:
-            KernelLacksError: if it is not.
-        """
-        if option not in self.config:
-            raise KernelLacksError(
-                f"the kernel {self.name} ({self.version}) was built without {option}, "
-                f"which is needed for {purpose}",
-                hint="an older source may not know it; otherwise build one with --config FRAGMENT",
-            )
-
     @contextmanager
     def in_use(self) -> Iterator[KernelBuild]:
         """Prevents the removal of the build while a guest runs on it.

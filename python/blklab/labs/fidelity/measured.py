@@ -13,7 +13,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from blklab.analysis.statistics.percentile import percentile
-from blklab.records.samples import NS_PER_SECOND, JobSample, LatencyHistogram
+from blklab.quantities.units import NS_PER_SECOND
+from blklab.records.samples import JobSample, LatencyHistogram
 
 ErrorMetric = Literal["throughput", "share", "mean_latency", "p99_latency"]
 

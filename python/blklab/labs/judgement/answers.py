@@ -11,7 +11,8 @@ from blklab.analysis.statistics.multiplicity import holm
 from blklab.analysis.statistics.paired import FixedDifference, paired_difference
 from blklab.errors import RunFailedError
 from blklab.labs.judgement.questions import METRICS, JudgementQuestion
-from blklab.records.samples import NS_PER_SECOND, JobSample, RunSample
+from blklab.quantities.units import NS_PER_SECOND
+from blklab.records.samples import JobSample, RunSample
 
 Outcome = Literal["faster", "slower", "same", "undecided", "broken"]
 

@@ -1,28 +1,44 @@
 """Published experiments: `published` analyses their printed values again, `replication` runs them again.
 
-Each study that can be run again has a module or a folder here and a line in `_MODULES`, or is another
-package's (`blklab.registry`). A study is pure:
-`Study.experiments` lists the experiments and `Study.read` interprets their records. `replication` runs the
-experiments and renders the findings.
+A study that can be run again is described by ``study.toml`` in its folder (`described`), has a module here
+and a line in `_MODULES`, or is another package's (`blklab.registry`). A study is pure: `Study.experiments`
+lists the experiments and `Study.read` interprets their records. `replication` runs the experiments and
+renders the findings.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from blklab.errors import UnknownNameError
-from blklab.labs.studies.published.study import add_study_folder
+from blklab.errors import SpecError, UnknownNameError, did_you_mean
+from blklab.labs.studies.described import described_study
+from blklab.labs.studies.described.description import DESCRIPTION_FILE
 from blklab.labs.studies.replication.protocol import Study
+from blklab.named_files import is_folder
 from blklab.registry import Registry
+from blklab.shipped import shipped_folder
+
+_FOLDER_NAME = re.compile(r"\w[\w.-]{0,59}")
 
 _MODULES = {
-    "hdparm-fifteen": "blklab.labs.studies.hdparm.fifteen",
     "hdparm-four-schedulers": "blklab.labs.studies.hdparm.four_schedulers",
     "ioband": "blklab.labs.studies.ioband",
     "ionice": "blklab.labs.studies.ionice",
     "iozone-raid10": "blklab.labs.studies.iozone_raid10",
 }
-"""Module of each study by the name of its folder in `studies/`."""
+"""Module of each study that is not only data, by the name of its folder in `studies/`."""
+
+
+def _own_studies() -> dict[str, str | Callable[[], Study]]:
+    described = sorted(path.parent.name for path in shipped_folder("studies").glob(f"*/{DESCRIPTION_FILE}"))
+    return {
+        **{name: partial(described_study, name) for name in described},
+        **{name: f"{module}:STUDY" for name, module in _MODULES.items()},
+    }
 
 
 def _checked(name: str, study: Any) -> Study:
@@ -30,12 +46,10 @@ def _checked(name: str, study: Any) -> Study:
         raise TypeError(f"the study {name} is a {type(study).__name__}, not a Study")
     if study.name != name:
         raise TypeError(f"the study {name} calls itself {study.name!r}")
-    if study.folder is not None:
-        add_study_folder(name, study.folder)
     return study
 
 
-STUDIES = Registry("blklab.studies", {name: f"{module}:STUDY" for name, module in _MODULES.items()}, _checked)
+STUDIES = Registry("blklab.studies", _own_studies(), _checked)
 
 
 def replicable_study_names() -> list[str]:
@@ -44,13 +58,40 @@ def replicable_study_names() -> list[str]:
 
 
 def replicable_study(name: str) -> Study:
-    """Returns the study with this folder name.
+    """Returns the study with this name, or the one that a folder describes.
+
+    Args:
+        name: A name, or a path with a slash or of a folder with ``study.toml``.
 
     Raises:
         UnknownNameError: if no study that can be run again has this name.
+        SpecError: if the folder's files have a mistake.
     """
-    if name not in STUDIES:
+    if name in STUDIES:
+        return STUDIES[name]
+    folder = Path(name)
+    if "/" in name or is_folder(folder):
+        return study_in(folder)
+    names = replicable_study_names()
+    hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
+    raise UnknownNameError(f"there is no study {name!r}", hint=f"{hint}; a folder's name ends in a slash")
+
+
+def study_in(folder: Path) -> Study:
+    """The study that a folder describes, under the folder's name.
+
+    Raises:
+        UnknownNameError: if there is no such folder.
+        SpecError: if its files have a mistake.
+    """
+    if not is_folder(folder):
         raise UnknownNameError(
-            f"there is no study {name!r}", hint=f"there are {', '.join(replicable_study_names())}"
+            f"{folder}: there is no such folder", hint="`blklab study list` lists the studies that ship"
         )
-    return STUDIES[name]
+    name = folder.resolve().name
+    if _FOLDER_NAME.fullmatch(name) is None:
+        raise SpecError(
+            f"{folder}: {name!r} cannot be the name of a study",
+            hint="the folder's name has up to 60 letters, digits, '-', '_' and '.'",
+        )
+    return described_study(name, folder)

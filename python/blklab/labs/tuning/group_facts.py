@@ -12,7 +12,7 @@ from blklab.labs.iocost.determine import QUEUE, require_suitable
 from blklab.labs.iocost.estimates import LEAST_ROUNDS
 from blklab.labs.iocost.stages import IocostStages, measured
 from blklab.labs.tuning.group_space import CostFigures, GroupConditions, GroupLoad
-from blklab.records.samples import NS_PER_SECOND
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.group_settings import KEYED, OF_DISK
 from blklab.spec.plan import Cell, CellKey, derive_seed

@@ -14,7 +14,8 @@ from blklab.errors import RunFailedError, SpecError, UsageError
 from blklab.labs.tuning.group_facts import group_conditions
 from blklab.labs.tuning.group_space import GroupLoad
 from blklab.labs.tuning.space import TUNED_SCHEDULERS, Space, Work, search_space
-from blklab.records.samples import NS_PER_SECOND, TargetDescription
+from blklab.quantities.units import NS_PER_SECOND
+from blklab.records.samples import TargetDescription
 from blklab.records.store import new_run_id
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine

@@ -20,7 +20,7 @@ from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.fio_start import remove_starts, wait_for_start
 from blklab.linux.load.load_process import EndedProcess, LoadProcess, load_process
 from blklab.linux.scratch.layout import JobRegions
-from blklab.records.samples import NS_PER_SECOND
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.spec.workloads import Job, Workload
 
 LEAD_NS = 2 * NS_PER_SECOND

@@ -20,8 +20,8 @@ from blklab.linux.processes.exit_accounting import (
     delays_are_accounted,
     io_delay_of_descendants,
 )
-from blklab.quantities.units import format_duration
-from blklab.records.samples import NS_PER_SECOND, CommandSample, JobSample
+from blklab.quantities.units import NS_PER_SECOND, format_duration
+from blklab.records.samples import CommandSample, JobSample
 from blklab.spec.commands import DIRECTORY_VARIABLE, JOB, Command, in_directory, required_test
 
 SHELL = "/bin/sh"

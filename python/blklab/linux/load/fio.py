@@ -39,7 +39,7 @@ from blklab.linux.load.load_process import (
 )
 from blklab.linux.load.numa import NUMA_OPTIONS, missing_nodes
 from blklab.linux.scratch.layout import JobRegions, Region
-from blklab.records.samples import NS_PER_SECOND
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.spec.workloads import Job, Workload
 
 MINIMUM_VERSION = (3, 18)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from blklab.quantities.units import NS_PER_MS
 from blklab.records.samples import Direction, LatencyHistogram
 
 LOG_NAME = "histograms"
@@ -28,7 +29,6 @@ _NR_BINS = 29 << _GROUP_BITS
 """FIO_IO_U_PLAT_NR."""
 _HEAD = 3
 """Columns before the bins: time (ms), direction, block size."""
-_NS_PER_MS = 1_000_000
 
 
 def _bin_values_ns() -> NDArray[np.int64]:
@@ -117,7 +117,7 @@ def read_histogram_log(text: bytes) -> list[HistogramLog]:
     for index, direction in enumerate(_DIRECTIONS):
         rows = table[table[:, 1] == index]
         if len(rows) > 1:
-            found.append(HistogramLog(direction, rows[:, 0] * _NS_PER_MS, rows[:, _HEAD:]))
+            found.append(HistogramLog(direction, rows[:, 0] * NS_PER_MS, rows[:, _HEAD:]))
     return found
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from blklab.linux.processes.ending import ending
+from blklab.quantities.units import NS_PER_MS
 from blklab.records.samples import Direction, DirectionSample, JobSample, LatencyHistogram
 from blklab.spec.workloads import Workload
 
-_NS_PER_MS = 1_000_000
 _DATA_DIRECTIONS: tuple[Direction, ...] = ("read", "write", "trim")
 _MOST_MESSAGES = 4
 """A failing device makes fio repeat the same message for every I/O in flight."""
@@ -80,12 +80,12 @@ def _job_sample(name: str, entries: Sequence[dict[str, Any]]) -> JobSample:
                     direction=direction,
                     ios=sum(part["total_ios"] for part in parts),
                     bytes=sum(part["io_bytes"] for part in parts),
-                    runtime_ns=max(part["runtime"] for part in parts) * _NS_PER_MS,
+                    runtime_ns=max(part["runtime"] for part in parts) * NS_PER_MS,
                     latency=LatencyHistogram.merged(latency_histogram(part["lat_ns"]) for part in parts),
                 )
             )
     # fio divides I/Os by this time; in a mix the directions may end slightly apart.
-    runtime_ns = max((entry.runtime_ns for entry in directions), default=_longest_ms(entries) * _NS_PER_MS)
+    runtime_ns = max((entry.runtime_ns for entry in directions), default=_longest_ms(entries) * NS_PER_MS)
     syncs = LatencyHistogram.merged(
         latency_histogram(entry["sync"]["lat_ns"]) for entry in entries if "sync" in entry
     )
@@ -128,4 +128,4 @@ def _longest_ms(entries: Sequence[dict[str, Any]]) -> int:
 
 def _cpu_ns(entries: Sequence[dict[str, Any]], key: str) -> int:
     """CPU time, which fio gives in percent of each task's runtime (ramp time excluded from both)."""
-    return round(sum(float(entry[key]) / 100 * int(entry["job_runtime"]) for entry in entries) * _NS_PER_MS)
+    return round(sum(float(entry[key]) / 100 * int(entry["job_runtime"]) for entry in entries) * NS_PER_MS)

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from blklab.linux.machine.kernel_files import text_or_empty
-from blklab.records.samples import NS_PER_SECOND, JobSample, RateWindows
+from blklab.quantities.units import NS_PER_MS, NS_PER_SECOND
+from blklab.records.samples import JobSample, RateWindows
 from blklab.spec.workloads import Workload
 
 LOG_NAME = "rates"
@@ -25,7 +26,6 @@ _MOST_WINDOWS = 100
 _BYTES_PER_KIB = 1024
 _MOST_EXCESS = 1.05
 """Logs that say more than this part of what a job moved are dropped."""
-_NS_PER_MS = 1_000_000
 _MS_PER_S = 1000
 
 RATE_OPTIONS = ("write_bw_log", "bwavgtime", "per_job_logs")
@@ -45,7 +45,7 @@ def rate_window_ms(workload: Workload, runtime_ns: int | None) -> int:
     known_ns = [runtime for runtime in runtimes_ns if runtime is not None]
     if len(known_ns) < len(runtimes_ns):
         return _WINDOW_MS_WITHOUT_RUNTIME
-    return max(_SHORTEST_MS, max(known_ns) // _NS_PER_MS // _WINDOWS)
+    return max(_SHORTEST_MS, max(known_ns) // NS_PER_MS // _WINDOWS)
 
 
 def rate_options(window_ms: int) -> list[str]:
@@ -136,5 +136,5 @@ def rates_from_logs(logs: Sequence[str], window_ms: int) -> RateWindows | None:
     summed = sum(np.interp(ends_ms, times_ms, totals) for times_ms, totals in cumulative)
     rates = np.diff(summed) / (window_ms * factor / _MS_PER_S)
     return RateWindows(
-        window_ns=window_ms * factor * _NS_PER_MS, bytes_per_second=[round(float(rate)) for rate in rates]
+        window_ns=window_ms * factor * NS_PER_MS, bytes_per_second=[round(float(rate)) for rate in rates]
     )

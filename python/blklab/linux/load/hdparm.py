@@ -15,7 +15,8 @@ from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.load_process import run_load_process
 from blklab.linux.processes.ending import ending
 from blklab.linux.processes.programs import find_program
-from blklab.records.samples import NS_PER_SECOND, DirectionSample, JobSample, LatencyHistogram
+from blklab.quantities.units import NS_PER_SECOND
+from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram
 from blklab.spec.workloads import Workload
 
 BLOCK_BYTES = 2 << 20

@@ -17,13 +17,13 @@ from pathlib import Path
 from blklab.linux.machine.disk_trouble import names_of, troubles_in
 from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.linux.machine.kernel_log import KernelLog
+from blklab.quantities.units import NS_PER_US
 from blklab.records.machine_events import MOST_KERNEL_MESSAGES, DiskTraffic, MachineEvents
 
 _SECTOR_BYTES = 512
 _RUSAGE_BLOCK_BYTES = 512
 """Unit of ru_inblock and ru_oublock: task_io_get_inblock, include/linux/task_io_accounting_ops.h."""
 _MOST_SENSORS = 16
-_NS_PER_US = 1_000
 _STEAL = 7
 _JIFFIES = slice(0, 8)
 """user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user: proc(5)."""
@@ -121,7 +121,7 @@ class MachineMonitor:
         return MachineEvents(
             duration_ns=after.monotonic_ns - before.monotonic_ns,
             pressure_ns={
-                kind: (value - before.pressure_us[kind]) * _NS_PER_US
+                kind: (value - before.pressure_us[kind]) * NS_PER_US
                 for kind, value in after.pressure_us.items()
                 if kind in before.pressure_us
             },

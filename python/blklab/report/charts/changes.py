@@ -9,8 +9,8 @@ import numpy as np
 from markupsafe import Markup
 
 from blklab.quantities.formatting import Scale, count_of, scale_for
-from blklab.quantities.units import format_duration
-from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.quantities.units import NS_PER_SECOND, format_duration
+from blklab.records.samples import RunSample
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, horizontal_axis, vertical_axis
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import Axis, group, label, line, polyline

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from blklab.quantities.formatting import Scale, scale_for
+from blklab.quantities.units import NS_PER_US
 from blklab.records.samples import LatencyHistogram
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, horizontal_axis
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import Axis, group, label, line, mark, polyline, shortened
-
-NS_PER_US = 1_000
 
 PARTS_OF_AXIS = 72
 """Steps of a hill from one end of the axis to the other, within these bounds a decade:"""

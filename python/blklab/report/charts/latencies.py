@@ -9,8 +9,9 @@ import numpy as np
 from markupsafe import Markup
 
 from blklab.quantities.formatting import scale_for
+from blklab.quantities.units import NS_PER_US
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, vertical_axis
-from blklab.report.charts.time_axis import NS_PER_US, TimeFrame, Window, dots
+from blklab.report.charts.time_axis import TimeFrame, Window, dots
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import Axis, group, label
 from blklab.report.trace.steps import distinct_dots

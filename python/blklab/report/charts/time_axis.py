@@ -9,10 +9,9 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from blklab.quantities.formatting import Scale, scale_for
+from blklab.quantities.units import NS_PER_US
 from blklab.report.charts.figure import WIDE, horizontal_axis
 from blklab.report.drawing.svg import Axis, element, group, label, line, number
-
-NS_PER_US = 1_000
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from blklab.analysis.recommendation import Action, Reason, Recommendation, Subje
 from blklab.analysis.verdict import Analysis
 from blklab.analysis.why import causes_of
 from blklab.quantities.notes import split
-from blklab.quantities.units import format_duration
+from blklab.quantities.units import NS_PER_SECOND, NS_PER_US, format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import (
     DirectionSample,
@@ -52,9 +52,6 @@ from blklab.spec.targets import PathTarget
 
 COMPARE_SCHEMA: Literal["blklab.compare/1"] = "blklab.compare/1"
 RUN_SCHEMA: Literal["blklab.run/1"] = "blklab.run/1"
-
-NS_PER_US = 1_000
-NS_PER_SECOND = 1_000_000_000
 
 
 class ResultPart(MeanPart):

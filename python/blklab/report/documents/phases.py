@@ -5,8 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from blklab.analysis.phases import moments_of, phase_means
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import NS_PER_SECOND, ChangeSample
+from blklab.records.samples import ChangeSample
 from blklab.report.documents.parts import MeanPart, Part
 from blklab.spec.changes import Change
 

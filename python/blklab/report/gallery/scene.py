@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from blklab.records.samples import NS_PER_SECOND
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.simulator.simulation import SimulationResult, simulate
 from blklab.spec.machines import ZERO_CPU_TIME
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from blklab.analysis.metrics import metric_named
 from blklab.quantities.formatting import scale_for
-from blklab.quantities.units import format_duration
-from blklab.records.samples import NS_PER_SECOND
+from blklab.quantities.units import NS_PER_SECOND, format_duration
 from blklab.report.documents.phases import ChangesPart, PhasePart
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import NS_PER_SECOND, SlotSample
+from blklab.records.samples import SlotSample
 
 Floats = NDArray[np.float64]
 

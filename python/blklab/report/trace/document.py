@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from blklab.quantities.units import NS_PER_US
 from blklab.report.documents.comparison import JobPart, job_part
 from blklab.report.documents.parts import Part
 from blklab.report.trace.holding import Holding
 from blklab.report.trace.submitters import Floats, TracedRun
 from blklab.simulator.timeline import FLUSH, MERGED, SECTOR_BYTES
 
-NS_PER_US = 1_000
 EXPLAIN_SCHEMA: Literal["blklab.explain/1"] = "blklab.explain/1"
 
 

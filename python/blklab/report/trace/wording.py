@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from blklab.quantities.formatting import count_of, scale_for
-from blklab.quantities.units import format_bytes, format_duration
-from blklab.report.trace.document import NS_PER_US, ExplainDocument, WaitPart
+from blklab.quantities.units import NS_PER_US, format_bytes, format_duration
+from blklab.report.trace.document import ExplainDocument, WaitPart
 
 
 def title(document: ExplainDocument) -> str:

@@ -1,15 +1,9 @@
-"""Builds picture rows for both hdparm studies, and the statement that a setting matters."""
+"""Builds rows of pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from blklab.labs.studies.replication.pictures import IntervalRow
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, Statement, StatementOutcome
-from blklab.labs.studies.replication.statements import estimate_text
-
-MATTERS_FROM = 1.02
-"""Ratios closer to 1 than this do not matter, as everywhere in blklab."""
+from blklab.labs.studies.replication.result import ComparedValue, Estimate
 
 
 def interval_row(label: str, quantity: Estimate, *, published: bool = False) -> IntervalRow:
@@ -25,27 +19,3 @@ def rows_of(value: ComparedValue) -> list[IntervalRow]:
         for origin, quantity in both
         if quantity is not None
     ]
-
-
-def matters(name: str, says: str, effects: Mapping[str, Estimate | None], *, why: str = "") -> Statement:
-    """States that a setting changes the I/O of at least one job; fails if it certainly changes none.
-
-    Args:
-        name: Name of the statement.
-        says: Text of the statement.
-        effects: For each job, its I/O over that without the change; None if the job did none.
-        why: The cause.
-    """
-    outcomes = [_changed(ratio) for ratio in effects.values() if ratio is not None]
-    outcome: StatementOutcome = (
-        "holds" if "holds" in outcomes else "undecided" if "undecided" in outcomes else "fails"
-    )
-    found = ", ".join(f"{job} {estimate_text(ratio)}" for job, ratio in effects.items() if ratio)
-    return Statement(name, says, "ours", outcome, found, why)
-
-
-def _changed(ratio: Estimate) -> StatementOutcome:
-    low, high = (ratio.value if bound is None else bound for bound in (ratio.low, ratio.high))
-    if low > MATTERS_FROM or high < 1 / MATTERS_FROM:
-        return "holds"
-    return "fails" if low >= 1 / MATTERS_FROM and high <= MATTERS_FROM else "undecided"

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from blklab.labs.studies.ioband.set_up import GROUPS, PHASES
 from blklab.labs.studies.replication.samples import moved_bytes
 from blklab.labs.studies.replication.study_folder import StudyFolder
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import NS_PER_SECOND, LatencyHistogram, RunSample
+from blklab.records.samples import LatencyHistogram, RunSample
 
 THROUGHPUT_TABLE = "tiotest_throughput.csv"
 LATENCY_TABLE = "tiotest_latency.csv"

@@ -10,8 +10,7 @@ from scipy import special
 
 from blklab.labs.studies.replication.options import FullAndQuick, Scaled, TomlTable
 from blklab.labs.studies.replication.study_folder import StudyFolder
-from blklab.quantities.units import parse_duration_ns
-from blklab.records.samples import NS_PER_SECOND
+from blklab.quantities.units import NS_PER_SECOND, parse_duration_ns
 
 SAMPLE_NS = NS_PER_SECOND
 """Interval between iotop's samples: one second."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from blklab.labs.studies.replication.samples import moved_bytes
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import NS_PER_SECOND, JobSample, RunSample
+from blklab.records.samples import JobSample, RunSample
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from blklab.labs.studies.iozone_raid10.experiments import kind_of, workload_name
 from blklab.labs.studies.replication.result import Estimate
 from blklab.labs.studies.replication.statements import CONFIDENCE, mean_of
 from blklab.labs.studies.replication.study_folder import StudyFolder
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.records.samples import RunSample
 from blklab.simulator.benchmark_emulation import IOZONE_TESTS
 
 TABLE = "iozone.csv"

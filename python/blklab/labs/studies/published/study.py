@@ -6,18 +6,20 @@ the study, the analyses of these values, and the conclusions that the study prin
 
 from __future__ import annotations
 
+import errno
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from blklab.errors import SpecError, UnknownNameError
+from blklab.errors import SpecError, UnknownNameError, reason_of
 from blklab.labs.reanalysis.analysis import AnalysisRequest, FileAnalysis, analyse_files
 from blklab.labs.reanalysis.design import DesignRequest
 from blklab.labs.reanalysis.readers.protocol import ReaderOptions
 from blklab.labs.studies.published.claims import Claim, ClaimReading, read_claim
+from blklab.named_files import read_text
 from blklab.shipped import shipped_folder
 from blklab.spec.mistakes import first_mistake
 
@@ -28,6 +30,10 @@ else:
 
 CLAIMS_FILE = "claims.toml"
 PUBLISHED = "published"
+
+_HOW_TO = "docs/how-to/run-studies.md describes a study's files"
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Reanalysis(BaseModel):
@@ -99,10 +105,10 @@ class PublishedStudy(BaseModel):
     title: str
     source: str
     """The document that printed the values."""
-    set_up: str
-    concludes: str
+    set_up: str = ""
+    concludes: str = ""
     """The document's conclusion, in our words."""
-    reanalyses: list[Reanalysis]
+    reanalyses: list[Reanalysis] = []
     claims: list[Claim] = []
 
 
@@ -122,48 +128,81 @@ def published_study_names() -> list[str]:
     return sorted(path.parent.name for path in shipped_folder("studies").glob(f"*/{CLAIMS_FILE}"))
 
 
-_FOLDERS: dict[str, Path] = {}
-"""Folders of the studies of other packages."""
+def study_place(name: str, folder: Path | None) -> str:
+    """How messages name a study's folder."""
+    return f"studies/{name}" if folder is None else str(folder)
 
 
-def add_study_folder(name: str, folder: Path) -> None:
-    """Adds the folder of another package's study."""
-    _FOLDERS[name] = folder
-
-
-def load_published_study(name: str) -> tuple[PublishedStudy, Path]:
+def load_published_study(name: str, folder: Path | None = None) -> tuple[PublishedStudy, Path]:
     """Loads a study; returns it with its folder.
 
+    Args:
+        name: Its name.
+        folder: Its folder, if it does not ship.
+
     Raises:
-        UnknownNameError: if there is no study with this name.
-        SpecError: if ``claims.toml`` has a mistake.
+        UnknownNameError: if no study of this name ships.
+        SpecError: if ``claims.toml`` cannot be read or has a mistake.
     """
-    names = published_study_names()
-    if name not in names and name not in _FOLDERS:
-        raise UnknownNameError(f"no study {name!r}", hint=f"there are: {', '.join(names)}")
-    folder = _FOLDERS.get(name, shipped_folder("studies") / name)
-    file = folder / CLAIMS_FILE
+    place = study_place(name, folder)
+    if folder is None:
+        names = published_study_names()
+        if name not in names:
+            raise UnknownNameError(f"no study {name!r}", hint=f"there are: {', '.join(names)}")
+        folder = shipped_folder("studies") / name
+    return read_study_table(folder, CLAIMS_FILE, place, PublishedStudy), folder
+
+
+def read_study_table(folder: Path, file: str, place: str, model: type[Model]) -> Model:
+    """A TOML file of a study's folder.
+
+    Raises:
+        SpecError: if it cannot be read or has a mistake; the message names the file, and the line or the key.
+    """
+    where = f"{place}/{file}"
     try:
-        return PublishedStudy.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))), folder
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"studies/{name}/{CLAIMS_FILE}: {error}") from error
+        return model.model_validate(tomllib.loads(read_study_file(folder / file)))
+    except OSError as error:
+        raise SpecError(f"{where}: cannot be read: {reason_of(error)}", hint=_HOW_TO) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{where}: is not valid TOML: {error}", hint=_HOW_TO) from error
+    except RecursionError as error:
+        raise SpecError(f"{where}: is nested too deeply", hint=_HOW_TO) from error
     except ValidationError as error:
-        raise SpecError(f"studies/{name}/{CLAIMS_FILE}: {first_mistake(error)}") from error
+        raise SpecError(f"{where}: {first_mistake(error)}", hint=_HOW_TO) from error
 
 
-def read_published_study(name: str) -> StudyReading:
+def read_study_file(path: Path) -> str:
+    """The text of a file of a study.
+
+    Raises:
+        OSError: if it is not a regular file, is too large, or cannot be read.
+        UnicodeDecodeError: if it is not UTF-8.
+    """
+    if path.exists() and not path.is_file():
+        # A named pipe would be waited for.
+        raise OSError(errno.EINVAL, "not a file", str(path))
+    return read_text(path)
+
+
+def read_published_study(name: str, folder: Path | None = None) -> StudyReading:
     """Analyses a study's values and compares its claims with them.
 
+    Args:
+        name: Its name.
+        folder: Its folder, if it does not ship.
+
     Raises:
         UnknownNameError: if there is no study with this name.
         SpecError: if ``claims.toml`` has a mistake.
     """
-    study, folder = load_published_study(name)
+    place = study_place(name, folder)
+    study, folder = load_published_study(name, folder)
     answers = {reanalysis.name: analyse_files(reanalysis.request(folder)) for reanalysis in study.reanalyses}
     readings = []
     for claim in study.claims:
         if claim.reanalysis not in answers:
-            raise SpecError(f"studies/{name}/{CLAIMS_FILE}: no reanalysis {claim.reanalysis!r}")
+            raise SpecError(f"{place}/{CLAIMS_FILE}: no reanalysis {claim.reanalysis!r}")
         answer = answers[claim.reanalysis]
         readings.append(read_claim(claim, answer.findings, answer.confidence))
     return StudyReading(name, study, answers, readings)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from blklab.spec.experiment import DEFAULT_SEED
 
@@ -48,17 +48,25 @@ class StudyOptions:
 
 
 class TomlTable(BaseModel):
-    """A table of ``set-up.toml`` or ``expected.toml``; an unknown key is an error."""
+    """A table of a study's TOML files; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class FullAndQuick(TomlTable, Generic[Value]):
-    """A set-up value, and a smaller one for ``--quick``."""
+    """A set-up value, and a smaller one for ``--quick``; a value by itself applies always."""
+
+    # Sizes and counts fill the placeholders of job files, where 4 and "4" are the same.
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     full: Value
     quick: Value | None = None
     """None: `full` applies with ``--quick`` too."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_a_single_value(cls, value: Any) -> Any:
+        return value if isinstance(value, dict | BaseModel) else {"full": value}
 
     def of_length(self, options: StudyOptions) -> Value:
         """The quick value with ``--quick`` if there is one, otherwise the full value."""

@@ -12,11 +12,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from blklab.experiment.blocks import NullRunObserver
 from blklab.labs.studies import replicable_study, replicable_study_names
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.report.drawing import draw
 from blklab.labs.studies.replication.report.finding import StudyFinding
-from blklab.labs.studies.replication.run import NullRunObserver, run_study
+from blklab.labs.studies.replication.run import run_study
 from blklab.quantities.formatting import count_of
 from blklab.records.store import Store
 from blklab.report.pages.markdown import markdown_table

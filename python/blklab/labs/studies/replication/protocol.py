@@ -41,4 +41,12 @@ class Study:
     """Compares the records with the published values. Needs the record of every experiment that is not
     dispensable, by name."""
     folder: Path | None = None
-    """Its folder, if another package ships it; None for one in `studies/`."""
+    """Its folder, if it is a reader's or another package ships it; None for one in `studies/`."""
+
+    def files(self) -> StudyFolder:
+        """The files of its folder.
+
+        Raises:
+            SpecError: if its claims have a mistake.
+        """
+        return StudyFolder(self.name, self.folder)

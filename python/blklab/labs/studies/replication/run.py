@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from blklab.backends import THIS_MACHINE, Workers
 from blklab.errors import BlklabError, UsageError
-from blklab.experiment.blocks import Observer, Progress
-from blklab.experiment.outlook import Outlook
+from blklab.experiment.blocks import Observer
 from blklab.experiment.pipeline import compare
 from blklab.experiment.prerequisites import missing_for, require_all
 from blklab.labs.studies.replication.options import StudyKernel, StudyOptions
@@ -18,27 +17,7 @@ from blklab.labs.studies.replication.report.finding import StudyFinding
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.quantities.formatting import count_of
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import RunSample
 from blklab.records.store import Store
-
-
-class NullRunObserver:
-    """An `Observer` that ignores every event."""
-
-    def announce(self, line: str) -> None:
-        """A step other than a run begins."""
-
-    def begun(self, record: ExperimentRecord) -> None:
-        """The experiment has its name."""
-
-    def planned(self, outlook: Outlook) -> None:
-        """The size of the experiment is known."""
-
-    def progressed(self, progress: Progress) -> None:
-        """A run begins."""
-
-    def measured(self, sample: RunSample) -> None:
-        """A run ended."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +44,7 @@ def plan_study(study: Study, options: StudyOptions) -> StudyPlan:
             f"the study {study.name} does not run on {options.backend}",
             hint=f"it runs on {', '.join(study.backends)}",
         )
-    folder = StudyFolder(study.name)
+    folder = study.files()
     experiments = experiments_of(study, options, folder)
     require_all(one.spec for one in experiments if not one.dispensable)
     obstacles = {one.name: missing_for([one.spec]) for one in experiments if one.dispensable}

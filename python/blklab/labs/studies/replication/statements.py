@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 CONFIDENCE = 0.95
+MATTERS_FROM = 1.02
+"""Ratios closer to 1 than this do not matter, as everywhere in blklab."""
 
 
 def mean_of(values: Sequence[float]) -> Estimate:
@@ -95,12 +97,39 @@ def ordered(
     The order of two neighbours is decided if their intervals do not overlap.
     """
     entries = list(estimates.values())
-    steps = [_inside_order(one, other) for one, other in itertools.pairwise(entries)]
-    outcome: StatementOutcome = (
-        "fails" if "fails" in steps else "undecided" if "undecided" in steps else "holds"
-    )
+    outcome = all_of([_inside_order(one, other) for one, other in itertools.pairwise(entries)])
     found = ", ".join(f"{label} {estimate_text(one, unit)}" for label, one in estimates.items())
     return Statement(name, says, outcome=outcome, found=found, **_PUBLISHED | details)
+
+
+def matters(name: str, says: str, effects: Mapping[str, Estimate | None], *, why: str = "") -> Statement:
+    """States that a setting changes the I/O of at least one job; fails if it certainly changes none.
+
+    Args:
+        name: Name of the statement.
+        says: Text of the statement.
+        effects: For each job, its I/O over that without the change; None if the job did none.
+        why: The cause.
+    """
+    known = {job: ratio for job, ratio in effects.items() if ratio is not None}
+    outcomes = [_changed(ratio) for ratio in known.values()]
+    outcome: StatementOutcome = (
+        "holds" if "holds" in outcomes else "undecided" if "undecided" in outcomes else "fails"
+    )
+    found = ", ".join(f"{job} {estimate_text(ratio)}" for job, ratio in known.items())
+    return Statement(name, says, "ours", outcome, found, why)
+
+
+def all_of(outcomes: Sequence[StatementOutcome]) -> StatementOutcome:
+    """The outcome of a statement whose parts must all hold."""
+    return "fails" if "fails" in outcomes else "undecided" if "undecided" in outcomes else "holds"
+
+
+def _changed(ratio: Estimate) -> StatementOutcome:
+    low, high = _low(ratio), _high(ratio)
+    if low > MATTERS_FROM or high < 1 / MATTERS_FROM:
+        return "holds"
+    return "fails" if low >= 1 / MATTERS_FROM and high <= MATTERS_FROM else "undecided"
 
 
 _OURS: StatementDetails = {"origin": "ours"}

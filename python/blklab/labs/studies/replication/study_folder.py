@@ -13,81 +13,106 @@ from __future__ import annotations
 
 import csv
 import functools
-import sys
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from blklab.errors import DataError, SpecError
+from blklab.errors import DataError, SpecError, did_you_mean, reason_of
 from blklab.labs.studies.published.study import (
     PUBLISHED,
-    PublishedStudy,
     StudyReading,
     load_published_study,
     read_published_study,
+    read_study_file,
+    read_study_table,
+    study_place,
 )
-from blklab.spec.mistakes import first_mistake
 from blklab.spec.workloads import Workload, parse_workload
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SET_UP_FILE = "set-up.toml"
 
+_FILE_NAME = re.compile(r"[\w][\w. +-]*")
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class StudyFolder:
-    """The files that ship with a study."""
+    """The files of a study."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, folder: Path | None = None) -> None:
         """Finds the folder.
+
+        Args:
+            name: Name of the study.
+            folder: Its folder, if it does not ship.
 
         Raises:
             UnknownNameError: if there is no study with this name.
             SpecError: if its claims have a mistake.
         """
         self.name = name
-        self.claims: PublishedStudy
-        self.folder: Path
-        self.claims, self.folder = load_published_study(name)
+        self.place = study_place(name, folder)
+        """The folder in messages."""
+        self.claims, self.folder = load_published_study(name, folder)
+        self._own = folder
 
     @functools.cached_property
     def readings(self) -> StudyReading:
         """The printed claims, compared with the printed values."""
-        return read_published_study(self.name)
+        return read_published_study(self.name, self._own)
 
-    def rows(self, file: str, **where: str) -> list[dict[str, str]]:
+    def rows(self, file: str, /, **where: str) -> list[dict[str, str]]:
         """Rows of a table of published values whose columns have the given values.
 
         Raises:
             DataError: if the file cannot be read, or no row matches.
         """
+        place = f"{self.place}/{PUBLISHED}/{file}"
         try:
-            with (self.folder / PUBLISHED / file).open(encoding="utf-8", newline="") as stream:
-                lines = list(csv.DictReader(stream))
+            reader = csv.DictReader(read_study_file(self._file(PUBLISHED, file)).splitlines())
+            rows = []
+            for row in reader:
+                if None in row or None in row.values():
+                    number = reader.line_num
+                    raise DataError(f"{place}, line {number}: has more or fewer cells than the headings")
+                rows.append(row)
         except OSError as error:
-            raise DataError(f"studies/{self.name}/{PUBLISHED}/{file}: {error.strerror}") from error
-        found = [line for line in lines if all(line.get(key) == value for key, value in where.items())]
+            raise DataError(f"{place}: cannot be read: {reason_of(error)}", hint=_CSV_HINT) from error
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise DataError(f"{place}: is not a table: {error}", hint=_CSV_HINT) from error
+        for column in where:
+            _require_column(place, rows, column)
+        found = [row for row in rows if all(row[key] == value for key, value in where.items())]
         if not found:
-            raise DataError(f"studies/{self.name}/{PUBLISHED}/{file} has no row with {where}")
+            raise DataError(f"{place} has no row with {where}", hint="`where` names the values of columns")
         return found
 
-    def values(self, file: str, column: str, **where: str) -> list[float]:
+    def cells(self, file: str, column: str, /, **where: str) -> list[str]:
         """One column of the matching rows, in their order.
 
         Raises:
-            DataError: as `rows`, or if a cell is not a number.
+            DataError: as `rows`, or if there is no such column.
+        """
+        rows = self.rows(file, **where)
+        _require_column(f"{self.place}/{PUBLISHED}/{file}", rows, column)
+        return [row[column] for row in rows]
+
+    def values(self, file: str, column: str, /, **where: str) -> list[float]:
+        """The same as numbers.
+
+        Raises:
+            DataError: as `cells`, or if a cell is not a number.
         """
         try:
-            return [float(line[column]) for line in self.rows(file, **where)]
-        except (KeyError, ValueError) as error:
-            raise DataError(f"studies/{self.name}/{PUBLISHED}/{file}, column {column}: {error}") from error
+            return [float(cell) for cell in self.cells(file, column, **where)]
+        except ValueError as error:
+            raise DataError(
+                f"{self.place}/{PUBLISHED}/{file}, column {column}: {error}", hint=_CSV_HINT
+            ) from error
 
     def set_up(self, model: type[Model]) -> Model:
         """The set-up as data.
@@ -103,15 +128,7 @@ class StudyFolder:
         Raises:
             SpecError: if it cannot be read or has a mistake.
         """
-        path = f"studies/{self.name}/{file}"
-        try:
-            return model.model_validate(tomllib.loads((self.folder / file).read_text(encoding="utf-8")))
-        except OSError as error:
-            raise SpecError(f"{path}: cannot be read: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SpecError(f"{path}: {error}") from error
-        except ValidationError as error:
-            raise SpecError(f"{path}: {first_mistake(error)}") from error
+        return read_study_table(self.folder, file, self.place, model)
 
     def workload(self, file: str, *, name: str | None = None, **values: str | int) -> Workload:
         """A job file of the folder, with placeholders such as ``$size`` replaced by the given values.
@@ -120,11 +137,34 @@ class StudyFolder:
             JobFileError: if it has a mistake.
             SpecError: if it cannot be read, or a value is missing.
         """
-        path = f"studies/{self.name}/{file}"
+        return self.filled_workload(file, name, values)
+
+    def filled_workload(self, file: str, name: str | None, values: Mapping[str, str | int]) -> Workload:
+        """The same with values whose names a reader chose."""
+        place = f"{self.place}/{file}"
         try:
-            text = Template((self.folder / file).read_text(encoding="utf-8")).substitute(values)
+            text = Template(read_study_file(self._file(file))).substitute(values)
         except OSError as error:
-            raise SpecError(f"{path}: cannot be read: {error.strerror}") from error
-        except (KeyError, ValueError) as error:
-            raise SpecError(f"{path}: no value for {error}") from error
-        return parse_workload(text, name=name or Path(file).stem, source=path)
+            raise SpecError(f"{place}: cannot be read: {reason_of(error)}") from error
+        except UnicodeDecodeError as error:
+            raise SpecError(f"{place}: is not text: {error}") from error
+        except KeyError as error:
+            raise SpecError(f"{place}: no value for ${error.args[0]}", hint="`values` gives them") from error
+        except ValueError as error:
+            raise SpecError(f"{place}: {error}", hint="`$$` is a dollar sign") from error
+        return parse_workload(text, name=name or Path(file).stem, source=place)
+
+    def _file(self, *parts: str) -> Path:
+        """A file of the folder: a study reads no others."""
+        if _FILE_NAME.fullmatch(parts[-1]) is None:
+            raise SpecError(f"{self.place}: {parts[-1]!r} is not the name of a file in the study's folder")
+        return self.folder.joinpath(*parts)
+
+
+_CSV_HINT = "a table has comma-separated cells, and its headings in the first line"
+
+
+def _require_column(place: str, rows: list[dict[str, str]], column: str) -> None:
+    if rows and column not in rows[0]:
+        close = did_you_mean(column, list(rows[0])) or f"it has {', '.join(rows[0])}"
+        raise DataError(f"{place} has no column {column!r}", hint=close)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from blklab.labs.studies.described.runs import arithmetic_mean
 from blklab.labs.studies.hdparm.four_schedulers.experiments import stock_name, waiting_name
 from blklab.labs.studies.hdparm.four_schedulers.set_up import BusyWait
 from blklab.labs.studies.hdparm.jobs import BUFFERED, TESTS
 from blklab.labs.studies.hdparm.timing_tests import (
     MIB,
     UNIT,
-    arithmetic_mean,
     rates_of,
     read_bytes,
     requests_of,

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from blklab.labs.studies.described.description import HIGHEST, HIGHEST_OTHER, LOWEST
+from blklab.labs.studies.described.runs import arithmetic_mean, paired_ratios, picked, unpaired_ratio
 from blklab.labs.studies.hdparm.findings import rows_of
 from blklab.labs.studies.hdparm.four_schedulers.experiments import printed_name, repeated_name
 from blklab.labs.studies.hdparm.four_schedulers.set_up import FourSchedulersSetUp, Machine
 from blklab.labs.studies.hdparm.jobs import TESTS
-from blklab.labs.studies.hdparm.timing_tests import (
-    WHY_EQUAL,
-    arithmetic_mean,
-    best_other,
-    extreme_ratio,
-    mebibyte_rates,
-    paired_ratios,
-    rates_of,
-    unpaired_ratio,
-)
+from blklab.labs.studies.hdparm.timing_tests import WHY_EQUAL, mebibyte_rates, rates_of
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.pictures import IntervalPicture
 from blklab.labs.studies.replication.result import ComparedValue, Estimate, StudyResult
@@ -103,14 +96,15 @@ def _read_test(
         )
         for label in others
     ]
-    pair, ratio = extreme_ratio(repeated)
+    fastest = picked(HIGHEST, repeated) or ""
+    slowest = picked(LOWEST, repeated, beside=fastest) or ""
     best = max(means, key=means.__getitem__)
-    second = best_other(repeated, best)
+    second = picked(HIGHEST_OTHER, repeated, beside=best) or ""
     found.statements += [
         equal(
             f"{machine.name}-{test}-equal",
-            f"{title}: in {printed_test} no two schedulers differ by 2 % ({pair})",
-            ratio,
+            f"{title}: in {printed_test} no two schedulers differ by 2 % ({fastest} over {slowest})",
+            mean_of(paired_ratios(repeated, fastest, slowest)),
             why=WHY_EQUAL[test],
         ),
         greater(
