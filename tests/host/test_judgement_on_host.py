@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from blklab.cli import run
 from blklab.errors import ExitCode, RefusedError, UsageError
 from blklab.labs.judgement.answers import JudgementAnswer
+from blklab.labs.judgement.host_document import HostJudgementDocument
 from blklab.labs.judgement.on_host import HostJudgement, host_page, judge_on_host
 from blklab.labs.judgement.questions import JudgementQuestion
 from blklab.spec.schedulers import parse_scheduler_choices
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "schema" / "host-judgement-1.json"
+
+
+def judged(outcomes: Sequence[str], placebo: str | None = "same") -> HostJudgement:
+    question = JudgementQuestion("loop:1g", "kyber", "streams")
+
+    def answer(outcome: str) -> JudgementAnswer:
+        return JudgementAnswer(question, "stream", "iops", outcome, 0.5, (0.4, 0.6), 8)  # type: ignore[arg-type]
+
+    found = tuple(answer(outcome) for outcome in outcomes)
+    copies = () if placebo is None else (answer(placebo),)
+    return HostJudgement("loop:1g", "kyber", "kyber@mine", 10**9, 8, ("streams",), found, copies)
 
 
 class Observer:
@@ -55,19 +72,55 @@ def test_only_scratch_devices_and_loads_without_a_guest() -> None:
 
 
 def test_a_copy_that_differs_withholds_the_verdict() -> None:
-    question = JudgementQuestion("loop:1g", "kyber", "streams")
+    assert judged(["slower"], "slower").withheld
+    assert host_page(judged(["slower"], "slower")).startswith("No verdict: an unchanged copy differs")
+    assert not judged(["slower"]).withheld and judged(["slower"]).worse
+    assert host_page(judged(["slower"])).startswith("Slower for somebody")
 
-    def answer(outcome: str) -> JudgementAnswer:
-        return JudgementAnswer(question, "stream", "iops", outcome, 0.5, (0.4, 0.6), 8)  # type: ignore[arg-type]
 
-    def judged(placebo: str) -> HostJudgement:
-        found = (answer("slower"),), (answer(placebo),)
-        return HostJudgement("loop:1g", "kyber", "kyber@mine", 10**9, 8, ("streams",), *found)
+@pytest.mark.parametrize(
+    ("judgement", "outcome"),
+    [
+        (judged(["slower"], "faster"), "withheld"),
+        (judged(["slower", "broken"]), "broken"),
+        (judged(["slower", "faster"]), "mixed"),
+        (judged(["same", "faster"]), "faster"),
+        (judged(["same", "undecided"], None), "undecided"),
+        (judged(["same"], None), "same"),
+    ],
+)
+def test_the_document_satisfies_its_schema(judgement: HostJudgement, outcome: str) -> None:
+    document = HostJudgementDocument.of(judgement, release="6.12.95", build="0" * 64)
+    plain = json.loads(document.model_dump_json(by_alias=True))
+    validator = Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+    validator.validate(plain)
+    assert plain["outcome"] == outcome
+    assert len(plain["placebo"]) == len(judgement.placebo)
+    plain["outcome"] = "certain"
+    assert not validator.is_valid(plain)
 
-    assert judged("slower").withheld
-    assert host_page(judged("slower")).startswith("No verdict: an unchanged copy differs")
-    assert not judged("same").withheld and judged("same").worse
-    assert host_page(judged("same")).startswith("Slower for somebody")
+
+def test_the_command_writes_the_document(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = SimpleNamespace(is_new=False, scheduler="kyber", changes="patched", sha256="a" * 64)
+    module, gated = SimpleNamespace(record=record), list[object]()
+    place = "blklab.cli.judge_module"
+    monkeypatch.setattr(f"{place}.find_module", lambda _: module)
+    monkeypatch.setattr(f"{place}.find_arms", lambda _: SimpleNamespace(modules=(module,)))
+    monkeypatch.setattr(f"{place}.require_root", lambda *_, **__: None)
+    monkeypatch.setattr(f"{place}.build_copies", lambda *_: None)
+    monkeypatch.setattr(f"{place}.gate_module", lambda one, **_: gated.append(one))
+    monkeypatch.setattr(f"{place}.judge_on_host", lambda *_: judged(["slower"]))
+    assert run(["kernel", "judge", "--module", "mine", "--json", "-", "--quiet"]) == ExitCode.SLOWER
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["outcome"]) == ("blklab.host-judgement/1", "slower")
+    assert document["build"] == "a" * 64 and gated == [module]
+    file = tmp_path / "judgement.json"
+    assert run(["kernel", "judge", "--module", "mine", "--no-gate", "--json", str(file)]) == ExitCode.SLOWER
+    assert json.loads(file.read_text(encoding="utf-8")) == document
+    assert capsys.readouterr().out.startswith("Slower for somebody")
+    assert gated == [module]
 
 
 def test_the_command_refuses_what_is_for_guests(
@@ -75,6 +128,8 @@ def test_the_command_refuses_what_is_for_guests(
 ) -> None:
     assert run(["kernel", "judge", "--module", "mine", "--disk", "ssd-sata"]) == ExitCode.USAGE
     assert "--disk is for guests" in capsys.readouterr().err
+    assert run(["kernel", "judge", "--module", "mine", "--junit", "judgement.xml"]) == ExitCode.USAGE
+    assert "--junit is for guests" in capsys.readouterr().err
     assert run(["kernel", "judge", "--kernel", "stock,mine", "--on", "loop:1g"]) == ExitCode.USAGE
     assert "--on names the device for a module" in capsys.readouterr().err
     assert run(["kernel", "judge", "--module", "no-such"]) == ExitCode.USAGE

@@ -6,11 +6,20 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import blklab
 from blklab.cli import run
-from blklab.errors import ExitCode, KernelCacheError, RefusedError, RunFailedError, UnknownNameError
+from blklab.errors import (
+    BlklabError,
+    ExitCode,
+    KernelCacheError,
+    RefusedError,
+    RunFailedError,
+    UnknownNameError,
+)
 from blklab.linux.journal import module_loading
 from blklab.linux.journal import modules as journal_modules
 from blklab.linux.journal.journal import Journal
@@ -21,7 +30,7 @@ from blklab.modules import building
 from blklab.modules.building import ModuleRequest, build_module
 from blklab.modules.headers import find_headers
 from blklab.modules.loading import ModuleArms, build_copies, find_arms, with_placebos
-from blklab.modules.store import find_module
+from blklab.modules.store import BuiltModule, find_module
 from blklab.quantities.notes import Note
 from blklab.spec.schedulers import parse_scheduler_choice, parse_scheduler_choices
 from modules.small_kernel import RELEASE
@@ -233,3 +242,29 @@ def test_the_command_builds_and_says_what_it_would_build(
     assert document["schema"] == "blklab.kernel-module/1"
     assert document["built"]
     assert document["module"]["proof"]["members"] > 25
+
+
+def test_the_python_face_asks_the_gate(built: ModuleRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+
+    def refuse(module: BuiltModule, **_: object) -> None:
+        asked.append(module.record.name)
+        raise RefusedError("mine stays out of this machine's kernel")
+
+    monkeypatch.setattr("blklab.cli.gate.gate_module", refuse)
+    monkeypatch.setattr("blklab.api.experiments.run_comparison", lambda *_, **__: 1 / 0)
+    experiment: dict[str, Any] = {
+        "schedulers": "kyber,kyber@mine",
+        "workloads": "random-read-4k-qd1",
+        "progress": False,
+    }
+    with pytest.raises(RefusedError, match="stays out"):
+        blklab.compare("loop:64m", **experiment)
+    assert asked == ["mine"]
+    with pytest.raises(ZeroDivisionError):
+        blklab.compare("loop:64m", gate=False, **experiment)
+    with pytest.raises(ZeroDivisionError):
+        blklab.compare("loop:64m", schedulers="kyber", workloads="random-read-4k-qd1")
+    assert asked == ["mine"]
+    with pytest.raises(BlklabError, match="gate must be"):
+        blklab.compare("loop:64m", **{**experiment, "gate": "no"})

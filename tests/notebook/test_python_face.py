@@ -24,7 +24,7 @@ MODEL = "sim:fixed,latency=2ms"
 WORK: dict[str, Any] = {"workloads": "random-read-4k-qd1", "runtime": "100ms", "blocks": 2}
 SHORT: dict[str, Any] = {"schedulers": "none,mq-deadline", **WORK}
 OTHER_WORDS = {"change": "changes", "machine": "costs", "guest_file": "guest_files", "targets": "target"}
-OF_PROGRAMS = {"store", "cluster", "progress", "callback"}
+OF_PROGRAMS = {"store", "cluster", "progress", "callback", "gate"}
 
 
 def defaults(function: Callable[..., Any]) -> dict[str, Any]:

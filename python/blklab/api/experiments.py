@@ -45,6 +45,7 @@ from blklab.spec.experiment import (
     DEFAULT_SEED,
     Arrangement,
     DesignName,
+    ExperimentSpec,
     Order,
 )
 from blklab.spec.machines import Machine
@@ -114,6 +115,7 @@ def compare(
     changes: WrittenChanges = (),
     precondition: bool = False,
     allow_writes: bool = False,
+    gate: bool = True,
     arrangement: Arrangement = DEFAULT_ARRANGEMENT,
     costs: Costs | None = None,
     cold: bool = False,
@@ -157,6 +159,8 @@ def compare(
         changes: Changes while the load runs, such as ``"10s nr_requests=32"``.
         precondition: Overwrite scratch space at random before the first run.
         allow_writes: Let workloads write to a raw block device. DESTROYS its data.
+        gate: Patched schedulers pass loads and torture in a guest before a disk of this machine. False takes
+            them as they are, mistakes included.
         arrangement: Of models: ``drawn`` by chance in each block, or ``fixed``.
         costs: Of models: the cost table, such as ``"ordinary"``, ``"zero-cpu-time"`` or a file.
         cold: Run commands with an empty page cache, on a file system of blklab's own.
@@ -176,6 +180,7 @@ def compare(
 
     Raises:
         InterruptedRunError: for Ctrl-C; the finished runs are stored.
+        RefusedError: if a patched scheduler does not pass the gate.
         BlklabError: for a wrong argument, or if the experiment cannot be made.
     """
     # The values as given, before any other name exists here.
@@ -189,6 +194,8 @@ def compare(
         THIS_MACHINE if cluster is None else Cluster(text_of("cluster", cluster, "'tcp://10.0.0.5:8786'"))
     )
     database = None if store is None else text_of("store", store, "'runs.db'")
+    if switch_of("gate", gate):
+        _pass_gate(spec, progress)
     display = _display(progress)
     with signals_as_exceptions(), Store.opened(database) as opened, display or nullcontext():
         record = run_comparison(spec, opened, _Events(display, callback), workers=workers)
@@ -197,7 +204,7 @@ def compare(
     return comparison
 
 
-_OF_THE_CALL = frozenset({"store", "cluster", "progress", "callback"})
+_OF_THE_CALL = frozenset({"store", "cluster", "progress", "callback", "gate"})
 """Arguments that are not the experiment's."""
 
 
@@ -217,11 +224,24 @@ def _in_notebook() -> bool:
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
-def _display(progress: bool | None) -> ProgressDisplay | None:
-    """The command line's display of progress, if it is wanted."""
+def _pass_gate(spec: ExperimentSpec, progress: bool | None) -> None:
+    """Puts the experiment's modules through the gate before the host, as the command does."""
+    if all(choice.kernel is None for choice in spec.schedulers):
+        return
+    from blklab.cli.gate import gate_arms  # noqa: PLC0415 - imports the command line
+
+    gate_arms([spec], quiet=not _shows(progress))
+
+
+def _shows(progress: bool | None) -> bool:
     if progress is None:
         progress = os.isatty(2) or _in_notebook()
-    if not switch_of("progress", progress):
+    return switch_of("progress", progress)
+
+
+def _display(progress: bool | None) -> ProgressDisplay | None:
+    """The command line's display of progress, if it is wanted."""
+    if not _shows(progress):
         return None
     from blklab.cli.progress import ProgressDisplay  # noqa: PLC0415 - imports the command line
 

@@ -167,12 +167,13 @@ def command(
             "--scheduler": scope.schedulers,
             "--machine": scope.machine,
             "--bisect": for_bisect,
-            "--json": json_file,
             "--junit": junit_file,
         }
         if given := [flag for flag, value in refused.items() if value]:
             raise UsageError(f"--module runs on this machine, and {given[0]} is for guests")
-        return judge_module(module, target or TARGET, scope.loads, output, no_gate=no_gate, quiet=quiet)
+        return judge_module(
+            module, target or TARGET, scope.loads, output, json_file, no_gate=no_gate, quiet=quiet
+        )
     if target is not None:
         raise UsageError("--on names the device for a module", hint="add --module NAME")
     try:

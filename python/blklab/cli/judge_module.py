@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 
 from blklab.cli.build_progress import BuildDisplay
@@ -9,6 +10,7 @@ from blklab.cli.gate import gate_module
 from blklab.cli.judgement_progress import JudgementDisplay
 from blklab.cli.output import console_out, write_text
 from blklab.errors import ExitCode, RefusedError
+from blklab.labs.judgement.host_document import HostJudgementDocument
 from blklab.labs.judgement.on_host import host_page, judge_on_host
 from blklab.linux.machine.requirements import require_root
 from blklab.modules.loading import build_copies, find_arms
@@ -17,7 +19,14 @@ from blklab.spec.schedulers import parse_scheduler_choice
 
 
 def judge_module(
-    name: str, target: str, loads: Sequence[str], output: str | None, *, no_gate: bool, quiet: bool
+    name: str,
+    target: str,
+    loads: Sequence[str],
+    output: str | None,
+    json_file: str | None,
+    *,
+    no_gate: bool,
+    quiet: bool,
 ) -> int:
     """Asks the questions, prints the page, and gives the exit code.
 
@@ -47,6 +56,9 @@ def judge_module(
     page = host_page(judgement)
     if output is not None:
         write_text(output, page)
-    if output != "-":
+    if json_file is not None:
+        document = HostJudgementDocument.of(judgement, release=platform.release(), build=module.record.sha256)
+        write_text(json_file, document.model_dump_json(by_alias=True, indent=1) + "\n")
+    if "-" not in (output, json_file):
         console_out().lines(page.removesuffix("\n"))
     return ExitCode.SLOWER if judgement.worse and not judgement.withheld else ExitCode.OK

@@ -12,7 +12,7 @@ use blksim::core::rng::{Stream, mix};
 
 use super::async_io::{AsyncIo, Order};
 use super::plan::{BLOCK_BYTES, BLOCKS, Plan};
-use super::{Torture, contents, leave_count};
+use super::{Torture, contents, disk, leave_count};
 use crate::aio_abi::{FDSYNC, PREAD, PWRITE};
 use crate::clock;
 use crate::disk::Disk;
@@ -79,6 +79,8 @@ struct InFlight {
     blocks: u64,
     version: u32,
     start_ns: u64,
+    /// Of a sync to a disk with a volatile cache: the flushes that the disk had done when it began.
+    flushes: Option<u64>,
 }
 
 /// The possible contents of a block.
@@ -211,13 +213,16 @@ impl<'a> Worker<'a> {
 
     /// Draws an I/O, and whether it is to be durable; `None` if the blocks drawn are in use.
     fn drawn(&mut self, start_ns: u64) -> Option<(InFlight, bool)> {
-        let kind = match (self.draw.below(100), self.place.plan.long) {
+        let plan = self.place.plan;
+        let kind = match (self.draw.below(100), plan.long) {
             (kind, false) => kind,
             (_, true) if self.place.number % 2 == 0 => KIND_OF_READ,
             (_, true) => KIND_OF_WRITE,
         };
         if kind < KIND_OF_READ {
-            let sync = InFlight { opcode: FDSYNC, first: 0, blocks: 0, version: 0, start_ns };
+            let flushes = if plan.cache_mib > 0 { disk::flushes(self.place.disk) } else { None };
+            let sync =
+                InFlight { opcode: FDSYNC, first: 0, blocks: 0, version: 0, start_ns, flushes };
             return Some((sync, false));
         }
         let blocks = if self.draw.percent(50) { 1 } else { 1 + self.draw.below(MOST_BLOCKS) };
@@ -229,11 +234,12 @@ impl<'a> Worker<'a> {
         }
         self.next = (first + blocks) % BLOCKS;
         if kind < KIND_OF_WRITE {
-            return Some((InFlight { opcode: PREAD, first, blocks, version: 0, start_ns }, false));
+            let (opcode, version, flushes) = (PREAD, 0, None);
+            return Some((InFlight { opcode, first, blocks, version, start_ns, flushes }, false));
         }
         self.versions += 1;
-        let write = InFlight { opcode: PWRITE, first, blocks, version: self.versions, start_ns };
-        Some((write, durable))
+        let (opcode, version, flushes) = (PWRITE, self.versions, None);
+        Some((InFlight { opcode, first, blocks, version, start_ns, flushes }, durable))
     }
 
     fn end(&mut self, slot: usize, result: i64) -> Result<(), Failure> {
@@ -264,7 +270,10 @@ impl<'a> Worker<'a> {
                     self.holds[block as usize] = Holds { version: io.version, ..Holds::default() };
                 }
             }
-            _ => self.counts.syncs += 1,
+            _ => {
+                require_flush(io.flushes, || disk::flushes(self.place.disk))?;
+                self.counts.syncs += 1;
+            }
         }
         Ok(())
     }
@@ -466,6 +475,18 @@ fn child(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
     Err(Failure::mistake("error", format!("a task that only reads ended with status {status}")))
 }
 
+/// Makes sure that a flush has ended since a sync began: one that ended before says nothing of data that
+/// was written since.
+fn require_flush(before: Option<u64>, after: impl Fn() -> Option<u64>) -> Result<(), Failure> {
+    let (Some(before), Some(after)) = (before, before.and_then(|_| after())) else { return Ok(()) };
+    if after > before {
+        return Ok(());
+    }
+    let message =
+        format!("a sync was reported before a flush had reached the disk; all in all {after} have");
+    Err(Failure::mistake("unflushed", message))
+}
+
 fn open_direct(path: &str) -> Result<fs::File, Failure> {
     let text = CString::new(path)
         .map_err(|_| Failure::Internal { message: format!("{path:?} has a NUL") })?;
@@ -499,4 +520,17 @@ fn aligned(bytes: usize) -> Result<&'static mut [u8], Failure> {
 fn unmap(memory: &'static mut [u8]) {
     // SAFETY: the mapping is of `aligned`, and nobody uses it any more.
     unsafe { libc::munmap(memory.as_mut_ptr().cast(), memory.len()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_needs_a_flush_of_its_own() {
+        assert!(require_flush(Some(3), || Some(4)).is_ok());
+        assert!(require_flush(Some(3), || Some(3)).is_err());
+        assert!(require_flush(Some(3), || None).is_ok());
+        assert!(require_flush(None, || Some(0)).is_ok());
+    }
 }

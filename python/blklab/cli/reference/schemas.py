@@ -15,6 +15,7 @@ from blklab.labs.calibration.disk.document import DiskCalibration
 from blklab.labs.calibration.disk.submission import Submission
 from blklab.labs.iocost.document import IoCostDocument
 from blklab.labs.judgement.document import JudgementDocument
+from blklab.labs.judgement.host_document import HostJudgementDocument
 from blklab.labs.reanalysis.report.document import AnalyseDocument
 from blklab.labs.studies.replication.report.document import StudyDocument
 from blklab.labs.torture.document import TortureDocument
@@ -38,6 +39,7 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "study-1.json": (StudyDocument, "what `blklab study run --json` prints"),
     "tune-1.json": (TuneDocument, "what `blklab tune --json` prints"),
     "judgement-1.json": (JudgementDocument, "what `blklab kernel judge --json` prints"),
+    "host-judgement-1.json": (HostJudgementDocument, "what `blklab kernel judge --module --json` prints"),
     "torture-1.json": (TortureDocument, "what `blklab kernel torture --json` prints"),
     "calibrate-1.json": (DiskCalibration, "what `blklab calibrate disk TARGET --json` prints"),
     "doctor-matrix-1.json": (MatrixDocument, "what `blklab doctor --matrix --json` prints"),

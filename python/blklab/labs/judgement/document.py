@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from blklab.guests.kernels.kernel_build import KernelBuild
-from blklab.labs.judgement.answers import Outcome
+from blklab.labs.judgement.answers import JudgementAnswer, Outcome
 from blklab.labs.judgement.judge import Judgement
 
 
@@ -42,6 +42,22 @@ class AnswerPart(_Part):
     error: str | None = None
     """The kernel's failure."""
 
+    @staticmethod
+    def of(answer: JudgementAnswer) -> AnswerPart:
+        """Describes an answer."""
+        return AnswerPart(
+            disk=answer.question.disk,
+            scheduler=answer.question.scheduler,
+            load=answer.question.load,
+            job=answer.job,
+            metric=answer.metric,
+            outcome=answer.outcome,
+            speed=answer.speed,
+            interval=None if answer.interval is None else list(answer.interval),
+            rounds=answer.rounds,
+            error=answer.error,
+        )
+
 
 class JudgementDocument(_Part):
     """The document that `blklab kernel judge --json` prints."""
@@ -70,21 +86,7 @@ class JudgementDocument(_Part):
             questions=len(judgement.asked),
             identical=judgement.identical,
             same_bytes=judgement.same_bytes,
-            answers=[
-                AnswerPart(
-                    disk=answer.question.disk,
-                    scheduler=answer.question.scheduler,
-                    load=answer.question.load,
-                    job=answer.job,
-                    metric=answer.metric,
-                    outcome=answer.outcome,
-                    speed=answer.speed,
-                    interval=None if answer.interval is None else list(answer.interval),
-                    rounds=answer.rounds,
-                    error=answer.error,
-                )
-                for answer in judgement.answers
-            ],
+            answers=[AnswerPart.of(answer) for answer in judgement.answers],
         )
 
 
