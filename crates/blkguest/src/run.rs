@@ -144,7 +144,7 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
         in_force: before_changes.map_or_else(|| queue::read_all(disks), Ok)?,
         cgroups: groups.read(),
         first_tag,
-        memory_bytes,
+        memory_bytes: ran.memory_bytes.or(memory_bytes),
         machine,
         records: ran.records,
         fio_exit_code,
@@ -191,6 +191,8 @@ struct Ran {
     slots: Vec<SlotRecord>,
     /// Their I/Os, if the request asks for them.
     recording: Option<Value>,
+    /// Memory that free pages and the page cache share when they start; None where limits in bytes hide it.
+    memory_bytes: Option<u64>,
 }
 
 /// Runs all clones.
@@ -266,7 +268,8 @@ fn run_clones(
         let delay_ns = command.lead_ns + delays_ns[nr_clones];
         command::start(command, counted, delay_ns, setup.costly_processors().is_some(), shared)?;
     }
-    start_clones(request, disk, &clones, subjects, served.least_start_ns, shared)?;
+    let memory_bytes =
+        start_clones(request, disk, &clones, subjects, machine, served.least_start_ns, shared)?;
     if request.command.is_some() {
         wait_for_end(request, &shared.lines_ended, lines_ended + 1, shared)?;
     }
@@ -291,7 +294,7 @@ fn run_clones(
     } else {
         None
     };
-    Ok(Ran { records, slots, recording })
+    Ok(Ran { records, slots, recording, memory_bytes })
 }
 
 /// Files of /proc/sys/vm: limits of dirty data in the page cache as a share of the memory, and its age.
@@ -320,9 +323,10 @@ fn start_clones(
     disk: &Disk,
     clones: &[JobProcess],
     subjects: Option<Subjects>,
+    machine: &Values,
     least_start_ns: u64,
     shared: SharedMemory,
-) -> Result<(), Failure> {
+) -> Result<Option<u64>, Failure> {
     let mut processes = vec![Vec::new(); request.jobs.len()];
     for clone in clones {
         let place = |region: &Region| {
@@ -345,6 +349,11 @@ fn start_clones(
         let subjects = Subjects { processes, ..subjects };
         process::spawn("the changes", shared, || changes::make(subjects, planned, shared))?;
     }
+    // The processes have taken theirs, and computing takes no time yet.
+    let memory_bytes = match machine.get("dirty_bytes") {
+        0 => memory::shared_bytes(machine.get("dirty_ratio")),
+        _ => None,
+    };
     if let Some(table) = request.setup.costly_processors() {
         processor_time::begin(table)?;
     }
@@ -353,7 +362,7 @@ fn start_clones(
     shared.start_ns.store(start_ns, SeqCst);
     shared.modelled.store(1, SeqCst);
     shared.open_phase(0);
-    Ok(())
+    Ok(memory_bytes)
 }
 
 /// Waits until `word` has reached `value`, at most as long as the request says.

@@ -6,7 +6,7 @@ use crate::block::disk::CompletionAffinity;
 use crate::block::disks::Disks;
 use crate::block::hw_queue::HwQueueId;
 use crate::block::layer::BlockLayer;
-use crate::block::request::TaskId;
+use crate::block::request::{SECTOR_BYTES, TaskId};
 use crate::core::branch::likely;
 use crate::core::event::Class;
 use crate::core::params::Values;
@@ -27,8 +27,16 @@ use crate::workload::arrangement::Arrangement;
 use crate::workload::layout::{File, Layout};
 
 /// Most segments of a request to a guest's disk (`BLK_MAX_SEGMENTS` in `include/linux/blkdev.h`, Linux 6.1). Each
-/// merged bio is at least one segment, so this limits requests made of bios of one page.
+/// merged bio is at least one segment, so this limits requests made of bios of one page or buffer.
 const MAX_SEGMENTS: u32 = 128;
+
+/// Sectors of a buffer of a raw device's page cache, each of which is written by a bio of its own: the largest power of
+/// two up to a page by which the capacity can be divided (`set_init_blocksize` of `block/bdev.c` and
+/// `__block_write_full_page` of `fs/buffer.c`, Linux 6.1).
+fn buffer_sectors(capacity_bytes: u64) -> u32 {
+    let sectors = capacity_bytes / SECTOR_BYTES;
+    PAGE_SECTORS as u32 >> (PAGE_SECTORS.ilog2().saturating_sub(sectors.trailing_zeros()))
+}
 
 /// A simulated machine, in parts that can be borrowed apart.
 ///
@@ -57,8 +65,13 @@ impl Machine {
         let behaviours = disks[0].view.facts.behaviours;
         for disk in disks.iter_mut() {
             disk.begin_tags_at(machine.get("first_tag") as u32);
+            if machine.flag("raw_device") {
+                // A guest's disk is new, which counts as a pause (`wb_init` of `mm/backing-dev.c`, Linux 6.1).
+                disk.dirtier_paused_ns = Some(0);
+            }
             if machine.flag("raw_device") && behaviours.guests_disk_limits_segments {
-                disk.max_segments_sectors = MAX_SEGMENTS * PAGE_SECTORS as u32;
+                let capacity_bytes = disk.device.facts().capacity_bytes;
+                disk.max_segments_sectors = MAX_SEGMENTS * buffer_sectors(capacity_bytes);
                 disk.limit_sectors(disk.max_sectors);
             }
         }
@@ -73,12 +86,17 @@ impl Machine {
         }
         // Legacy schedulers are the same under each release.
         let follows_release = disks[0].family == Family::MultiQueue;
+        let buffers_of_page = if machine.flag("raw_device") {
+            PAGE_SECTORS / u64::from(buffer_sectors(disks[0].device.facts().capacity_bytes))
+        } else {
+            0
+        };
         let mut block = BlockLayer::new(disks, tasks.processes.len() as u32);
         if machine.flag("plug_reads") || (behaviours.plugs_each_bio && follows_release) {
             block.unplugged_sectors = 0;
         }
         block.writes_as_reads = !behaviours.plugs_device_writes && follows_release;
-        let mm = Memory::new(files, queue, machine, behaviours);
+        let mm = Memory::new(files, queue, machine, behaviours, buffers_of_page);
         let mut host = Self { block, mm, tasks, processors: None };
         if behaviours.workers_go_first {
             host.set_ranks(Ranks::BehindWorkers);

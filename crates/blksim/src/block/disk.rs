@@ -357,7 +357,11 @@ impl Disk {
         if target_ns == 0 {
             self.policies.retain(|policy| policy.name() != Wbt::NAME);
         } else if !is_on {
-            self.add_policy(Box::new(Wbt::new(target_ns, self.view.facts.reported_depth)));
+            self.add_policy(Box::new(Wbt::new(
+                target_ns,
+                self.view.facts.reported_depth,
+                self.view.facts.jiffy_ns,
+            )));
         }
     }
 

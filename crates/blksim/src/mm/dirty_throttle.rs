@@ -4,8 +4,7 @@
 //! in pages a second, times in ticks.
 //!
 //! Simplified: one device, whose share of all writeback is 0 before its first page is written and 1
-//! afterwards; counters are exact (the kernel's are per processor); the limit does not follow
-//! shrinking memory.
+//! afterwards; counters are exact (the kernel's are per processor).
 
 use crate::core::jiffies::{jiffies, jiffy_ns, timer_ns};
 use crate::mm::page_cache::PAGE_BYTES;
@@ -44,6 +43,8 @@ pub struct Level {
     pub dirty: u64,
     pub background: u64,
     pub limit: u64,
+    /// At least `limit`, which it follows slowly where that shrinks (`hard_dirty_limit`).
+    pub hard_limit: u64,
 }
 
 impl Level {
@@ -53,7 +54,7 @@ impl Level {
     }
 
     fn set_point(self) -> u64 {
-        u64::midpoint(self.free_run(), self.limit)
+        u64::midpoint(self.free_run(), self.hard_limit)
     }
 
     /// Pages between two checks while no task is held back (`dirty_poll_interval`).
@@ -82,12 +83,15 @@ pub struct DirtyThrottle {
     dirtied: u64,
     written: u64,
     exceeded: bool,
+    /// The limit that the rates follow, and the time of its last change (`update_dirty_limit`).
+    hard_limit: u64,
+    hard_limit_stamp: u64,
     /// Pages that all tasks dirtied since the last check.
     since_any_asked: u64,
 }
 
 impl DirtyThrottle {
-    pub fn new(hz: u64) -> Self {
+    pub fn new(hz: u64, limit_pages: u64) -> Self {
         Self {
             hz,
             bandwidth: INITIAL_BANDWIDTH,
@@ -100,13 +104,24 @@ impl DirtyThrottle {
             dirtied: 0,
             written: 0,
             exceeded: false,
+            hard_limit: limit_pages,
+            hard_limit_stamp: 0,
             since_any_asked: 0,
         }
+    }
+
+    pub(crate) fn hard_limit(&self) -> u64 {
+        self.hard_limit
     }
 
     /// Pages that the device writes in a second, smoothed.
     pub fn average_bandwidth(&self) -> u64 {
         self.average_bandwidth
+    }
+
+    /// Whether a page was ever written.
+    pub(crate) fn has_written(&self) -> bool {
+        self.written > 0
     }
 
     pub fn note_written(&mut self, pages: u64) {
@@ -148,6 +163,7 @@ impl DirtyThrottle {
         self.exceeded = level.dirty > level.limit;
         let ratio = self.position_ratio(level);
         if self.stamp + self.interval() < now {
+            self.update_hard_limit(level, now);
             self.update_rate(level, ratio, now);
             self.update_bandwidth(now);
         }
@@ -199,15 +215,16 @@ impl DirtyThrottle {
     /// (`wb_position_ratio`).
     fn position_ratio(&self, level: Level) -> i64 {
         let (dirty, limit) = (level.dirty as i64, level.limit as i64);
-        if dirty >= limit {
+        let hard_limit = level.hard_limit as i64;
+        if dirty >= hard_limit {
             return 0;
         }
         let set_point = level.set_point() as i64;
-        let x = (set_point - dirty) * ONE / ((limit - set_point) | 1);
+        let x = (set_point - dirty) * ONE / ((hard_limit - set_point) | 1);
         let mut ratio = ((((x * x) >> 10) * x) >> 10) + ONE;
         ratio = ratio.clamp(0, 2 * ONE);
         // The device's share.
-        let share = if self.written == 0 { (limit - dirty) / 8 } else { limit };
+        let share = if self.written == 0 { (hard_limit - dirty) / 8 } else { limit };
         let part = (share << 16) / (limit | 1);
         let own_set_point = (set_point * part) >> 16;
         let span = ((limit - share + 8 * self.average_bandwidth as i64) * part) >> 16;
@@ -222,6 +239,20 @@ impl DirtyThrottle {
             ratio = if dirty > reserve / 8 { ratio * reserve / dirty } else { ratio * 8 };
         }
         ratio
+    }
+
+    /// `domain_update_dirty_limit`.
+    fn update_hard_limit(&mut self, level: Level, now: u64) {
+        if now < self.hard_limit_stamp + self.interval() {
+            return;
+        }
+        let least = level.limit.max(level.dirty);
+        if self.hard_limit < level.limit {
+            self.hard_limit = level.limit;
+        } else if self.hard_limit > least {
+            self.hard_limit -= (self.hard_limit - least) >> 5;
+        }
+        self.hard_limit_stamp = now;
     }
 
     /// `wb_update_dirty_ratelimit`.
@@ -324,7 +355,7 @@ impl DirtyThrottle {
 mod tests {
     use super::*;
 
-    const BOUNDS: Level = Level { dirty: 0, background: 10_000, limit: 20_000 };
+    const BOUNDS: Level = Level { dirty: 0, background: 10_000, limit: 20_000, hard_limit: 20_000 };
 
     fn at(dirty: u64) -> Level {
         Level { dirty, ..BOUNDS }
@@ -332,7 +363,7 @@ mod tests {
 
     /// A task that dirtied so many pages, before a device that wrote some.
     fn dirtied(pages: u64) -> (DirtyThrottle, Dirtier) {
-        let (mut throttle, mut task) = (DirtyThrottle::new(100), Dirtier::default());
+        let (mut throttle, mut task) = (DirtyThrottle::new(100, BOUNDS.limit), Dirtier::default());
         throttle.note_written(1);
         for _ in 0..pages {
             throttle.note_touched(&mut task, true, BOUNDS.limit);

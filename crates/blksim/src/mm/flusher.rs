@@ -4,7 +4,6 @@
 use crate::block::request::{Flags, Hint, Operation, Priority, Purpose, Request, TaskId};
 use crate::core::event::Class;
 use crate::machine::Machine;
-use crate::mm::dirty_throttle::Level;
 use crate::mm::page_cache::state::{DIRTY, TO_WRITE, WRITEBACK};
 use crate::mm::page_cache::{PAGE_BYTES, PAGE_SECTORS};
 use crate::task::tasks::Tasks;
@@ -13,15 +12,11 @@ impl Machine {
     /// The time until which a task that dirtied pages must pause, if it must.
     pub(crate) fn balance_dirty_pages(&mut self, task: TaskId) -> Option<u64> {
         let (now_ns, nr_dirty) = (self.block.events.now_ns(), self.mm.cache.nr_dirty());
-        if nr_dirty > self.mm.writeback.background_pages {
+        if nr_dirty > self.mm.writeback.level(&self.mm.cache).background {
             self.run_flusher();
         }
         let writeback = &mut self.mm.writeback;
-        let level = Level {
-            dirty: self.mm.cache.nr_dirty() + self.mm.cache.nr_writeback(),
-            background: writeback.background_pages,
-            limit: writeback.limit_pages,
-        };
+        let level = writeback.level(&self.mm.cache);
         let dirtier = &mut self.tasks[task].dirtier;
         let until_ns = writeback.throttle.balance(dirtier, level, now_ns);
         if until_ns.is_some() {
@@ -55,7 +50,11 @@ impl Machine {
         }
         self.plug(task);
         while !self.tasks[task].blocked && !self.mm.writeback.stalled {
-            let over = self.mm.cache.nr_dirty() > self.mm.writeback.background_pages;
+            if let Some((file, left)) = self.mm.writeback.unfinished.take() {
+                self.write_pages(task, file, left);
+                continue;
+            }
+            let over = self.mm.writeback.is_over_background(&self.mm.cache);
             let Some(file) = self.mm.writeback.next_dirty_file(over, self.block.events.now_ns())
             else {
                 break;
@@ -69,13 +68,21 @@ impl Machine {
 
     /// Writes one chunk of a file's dirty pages, from the flusher's position.
     fn write_chunk(&mut self, task: TaskId, file: usize) {
-        let first = self.mm.files[file].start / PAGE_BYTES;
-        let end = (self.mm.files[file].start + self.mm.files[file].bytes).div_ceil(PAGE_BYTES);
         let (now_ns, under_way) = (self.block.events.now_ns(), self.mm.cache.nr_writeback() > 0);
         self.mm.writeback.throttle.writeback_begins(now_ns, under_way);
         let chunk = self.mm.writeback.chunk_pages();
         self.mm.writeback.group = self.mm.writeback.files[file].owner;
-        let mut left = chunk;
+        let left = self.write_pages(task, file, chunk);
+        // Nothing could be written although something is dirty: all of it is
+        // on its way already. The next completion calls again.
+        self.mm.writeback.stalled = left == chunk && !self.tasks[task].blocked;
+    }
+
+    /// Writes what is left of a chunk, from the flusher's position. If the flusher must sleep meanwhile, it goes on with
+    /// this chunk afterwards, whatever is dirty then. Returns the number of pages that are left.
+    fn write_pages(&mut self, task: TaskId, file: usize, mut left: u64) -> u64 {
+        let first = self.mm.files[file].start / PAGE_BYTES;
+        let end = (self.mm.files[file].start + self.mm.files[file].bytes).div_ceil(PAGE_BYTES);
         let mut page = self.mm.writeback.files[file].cursor.max(first);
         let mut wrapped = page == first;
         while left > 0 && !self.tasks[task].blocked {
@@ -95,10 +102,10 @@ impl Machine {
         state.cursor = page;
         if self.mm.cache.next_with(DIRTY, first, end).is_none() {
             state.dirty_since_ns = None;
+        } else if left > 0 && self.tasks[task].blocked {
+            self.mm.writeback.unfinished = Some((file, left));
         }
-        // Nothing could be written although something is dirty: all of it is
-        // on its way already. The next completion calls again.
-        self.mm.writeback.stalled = left == chunk && !self.tasks[task].blocked;
+        left
     }
 
     /// Writes the contiguous dirty pages from `first` on, at most one bio's worth. Returns their

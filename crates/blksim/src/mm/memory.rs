@@ -88,9 +88,16 @@ impl Memory {
         self.read_ahead_pages * if advice == Advice::Sequential { 2 } else { 1 }
     }
 
-    pub fn new(files: Vec<File>, queue: &Values, machine: &Values, behaviours: Behaviours) -> Self {
+    /// Memory whose pages have so many buffers when they are written to.
+    pub fn new(
+        files: Vec<File>,
+        queue: &Values,
+        machine: &Values,
+        behaviours: Behaviours,
+        buffers_of_page: u64,
+    ) -> Self {
         Self {
-            writeback: Writeback::new(machine, files.len()),
+            writeback: Writeback::new(machine, files.len(), buffers_of_page),
             files,
             cache: PageCache::new(machine.get("memory") / PAGE_BYTES),
             costs: Costs::new(machine),

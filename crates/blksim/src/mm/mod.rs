@@ -1,5 +1,6 @@
 //! Memory management (the kernel's `mm/`): the page cache, readahead and writeback.
 
+pub(crate) mod dirty_limits;
 pub(crate) mod dirty_throttle;
 mod flusher;
 pub mod memory;

@@ -25,8 +25,10 @@ pub(crate) mod state {
     pub const MARKER: u8 = 16;
     /// It was dirty when a writer of the whole range began (`PAGECACHE_TAG_TOWRITE`).
     pub const TO_WRITE: u8 = 32;
+    /// It was written to, and has buffer heads until it is freed.
+    pub const BUFFERS: u8 = 64;
 }
-use state::{DIRTY, LOCKED, MARKER, PRESENT, TO_WRITE, WRITEBACK};
+use state::{BUFFERS, DIRTY, LOCKED, MARKER, PRESENT, TO_WRITE, WRITEBACK};
 
 #[derive(Debug, Clone)]
 struct Chunk {
@@ -50,6 +52,7 @@ pub struct PageCache {
     nr_pages: u64,
     nr_dirty: u64,
     nr_writeback: u64,
+    nr_with_buffers: u64,
 }
 
 impl PageCache {
@@ -63,6 +66,7 @@ impl PageCache {
             nr_pages: 0,
             nr_dirty: 0,
             nr_writeback: 0,
+            nr_with_buffers: 0,
         }
     }
 
@@ -76,6 +80,15 @@ impl PageCache {
 
     pub fn nr_writeback(&self) -> u64 {
         self.nr_writeback
+    }
+
+    pub fn nr_pages(&self) -> u64 {
+        self.nr_pages
+    }
+
+    /// Cached pages that were written to.
+    pub fn nr_with_buffers(&self) -> u64 {
+        self.nr_with_buffers
     }
 
     #[inline]
@@ -110,7 +123,12 @@ impl PageCache {
         let chunk = &mut self.chunks[slot as usize];
         let page_state = &mut chunk.pages[(page % CHUNK_PAGES) as usize];
         let old = *page_state;
-        let new = (old | set) & !clear;
+        let mut new = (old | set) & !clear;
+        if new & DIRTY != 0 {
+            new |= BUFFERS;
+        } else if new == BUFFERS {
+            new = 0;
+        }
         *page_state = new;
         let counts = |bit: u8| (i64::from(new & bit != 0) - i64::from(old & bit != 0)) as i32;
         let used = i32::from(new != 0) - i32::from(old != 0);
@@ -121,6 +139,7 @@ impl PageCache {
         self.nr_pages = self.nr_pages.wrapping_add_signed(i64::from(used));
         self.nr_dirty = self.nr_dirty.wrapping_add_signed(i64::from(dirty));
         self.nr_writeback = self.nr_writeback.wrapping_add_signed(i64::from(writeback));
+        self.nr_with_buffers = self.nr_with_buffers.wrapping_add_signed(i64::from(counts(BUFFERS)));
         debug_assert!(
             self.nr_dirty <= self.nr_pages && self.nr_writeback <= self.nr_pages,
             "counters of the page cache"
@@ -168,6 +187,7 @@ impl PageCache {
         let chunk = &mut self.chunks[slot as usize];
         for page in &mut chunk.pages[from as usize..to as usize] {
             if *page != 0 && *page & (DIRTY | WRITEBACK | LOCKED) == 0 {
+                self.nr_with_buffers -= u64::from(*page & BUFFERS != 0);
                 *page = 0;
                 chunk.used -= 1;
                 self.nr_pages -= 1;
@@ -280,7 +300,11 @@ mod tests {
         cache.change(5, WRITEBACK, DIRTY);
         assert_eq!(cache.next_with(WRITEBACK, 0, 10_000), Some(5));
         cache.invalidate(0, 1 << 30);
-        assert_eq!((cache.get(5), cache.get(5000)), (PRESENT | WRITEBACK, 0));
+        assert_eq!((cache.get(5), cache.get(5000)), (PRESENT | WRITEBACK | BUFFERS, 0));
+        cache.change(5, 0, WRITEBACK);
+        assert_eq!(cache.nr_with_buffers(), 1);
+        cache.invalidate(0, 1 << 30);
+        assert_eq!((cache.get(5), cache.nr_with_buffers(), cache.nr_pages()), (0, 0, 0));
     }
 
     #[test]
@@ -303,7 +327,7 @@ mod tests {
             cache.change(page, PRESENT, 0);
         }
         assert!(cache.nr_pages <= 4096 + CHUNK_PAGES, "{}", cache.nr_pages);
-        assert_eq!(cache.get(0), PRESENT | DIRTY);
+        assert_eq!(cache.get(0), PRESENT | DIRTY | BUFFERS);
         assert_eq!(cache.get(19_999), PRESENT);
     }
 }

@@ -4,11 +4,11 @@
 //! file first (the kernel charges the one that dirties most of it). One flusher serves all groups,
 //! so a policy that puts it to sleep for one group holds up the writeback of others.
 
-use crate::core::params::Values;
-use crate::mm::dirty_throttle::{Dirtier, DirtyThrottle};
-
 use crate::block::request::TaskId;
-use crate::mm::page_cache::PAGE_BYTES;
+use crate::core::params::Values;
+use crate::mm::dirty_limits::DirtyLimits;
+use crate::mm::dirty_throttle::{Dirtier, DirtyThrottle, Level};
+use crate::mm::page_cache::PageCache;
 
 /// Pages of a bio at most, if no two lie next to each other in memory (`BIO_MAX_VECS`).
 pub(crate) const BIO_PAGES: u64 = 256;
@@ -33,8 +33,7 @@ pub(crate) struct FileState {
 pub struct Writeback {
     pub(crate) period_ns: u64,
     pub(crate) expire_ns: u64,
-    pub(crate) background_pages: u64,
-    pub(crate) limit_pages: u64,
+    limits: DirtyLimits,
     pub(crate) files: Vec<FileState>,
     /// Pages of a bio. On a raw device each page is a bio of its own (`blkdev_writepages` of
     /// `block/fops.c`, Linux 6.1), and the plug merges them.
@@ -51,36 +50,26 @@ pub struct Writeback {
     pub(crate) expired: bool,
     /// It has to wait for a completion before it can write more.
     pub(crate) stalled: bool,
+    /// The file of the chunk within which the flusher fell asleep, and the pages that are left of it.
+    pub(crate) unfinished: Option<(usize, u64)>,
 }
 
 impl Writeback {
-    pub fn new(machine: &Values, nr_files: usize) -> Self {
-        let pages = machine.get("memory") / PAGE_BYTES;
-        // `domain_dirty_limits` (mm/page-writeback.c, Linux 6.1): bytes replace a share of the memory. The
-        // kernel takes no limit below two pages (`dirty_bytes_min`).
-        let limit_pages = match machine.get("dirty_bytes") {
-            0 => (pages * machine.get("dirty_ratio") / 100).max(CHUNK_PAGES),
-            bytes => bytes.div_ceil(PAGE_BYTES).max(2),
-        };
-        let background = match machine.get("dirty_background_bytes") {
-            0 => pages * machine.get("dirty_background_ratio") / 100,
-            bytes => bytes.div_ceil(PAGE_BYTES),
-        };
-        // As in the kernel: a background threshold at or above the limit counts as half of it.
-        let background_pages = if background >= limit_pages { limit_pages / 2 } else { background };
+    pub fn new(machine: &Values, nr_files: usize, buffers_of_page: u64) -> Self {
+        let limits = DirtyLimits::new(machine, buffers_of_page);
         Self {
             period_ns: machine.get_ns("dirty_writeback_centisecs"),
             expire_ns: machine.get_ns("dirty_expire_centisecs"),
-            background_pages,
-            limit_pages,
+            limits,
             files: vec![FileState::default(); nr_files],
             bio_pages: if machine.flag("raw_device") { 1 } else { BIO_PAGES },
             held: Vec::new(),
             group: 0,
             next_file: 0,
-            throttle: DirtyThrottle::new(machine.get("hz")),
+            throttle: DirtyThrottle::new(machine.get("hz"), limits.first_limit()),
             expired: false,
             stalled: false,
+            unfinished: None,
         }
     }
 
@@ -102,8 +91,21 @@ impl Writeback {
     /// Pages of one file that the flusher writes at a time: half a second's worth, but no more than
     /// about an eighth of the dirty limit (`writeback_chunk_size`).
     pub(crate) fn chunk_pages(&self) -> u64 {
-        let pages = (self.throttle.average_bandwidth() / 2).min(self.limit_pages / 8);
+        let pages = (self.throttle.average_bandwidth() / 2).min(self.throttle.hard_limit() / 8);
         (pages + CHUNK_PAGES) / CHUNK_PAGES * CHUNK_PAGES
+    }
+
+    /// Dirty pages and their limits.
+    pub(crate) fn level(&self, cache: &PageCache) -> Level {
+        let level = self.limits.level(cache);
+        Level { hard_limit: level.limit.max(self.throttle.hard_limit()), ..level }
+    }
+
+    /// Whether the flusher has to write (`wb_over_bg_thresh`). Before its first page is written, a guest's new disk has no
+    /// share of the threshold.
+    pub(crate) fn is_over_background(&self, cache: &PageCache) -> bool {
+        let has_share = self.bio_pages > 1 || self.throttle.has_written();
+        cache.nr_dirty() > if has_share { self.level(cache).background } else { 0 }
     }
 
     /// A task wrote to a page of a file.
@@ -115,7 +117,7 @@ impl Writeback {
         was_clean: bool,
         now_ns: u64,
     ) {
-        self.throttle.note_touched(dirtier, was_clean, self.limit_pages);
+        self.throttle.note_touched(dirtier, was_clean, self.limits.first_limit());
         let state = &mut self.files[file as usize];
         if state.dirty_since_ns.is_none() {
             state.dirty_since_ns = Some(now_ns);

@@ -44,7 +44,7 @@ pub fn build(
     }
     let target_ns = wbt_target_ns(queue, jobs);
     if target_ns > 0 {
-        policies.push(Box::new(wbt::Wbt::new(target_ns, facts.reported_depth)));
+        policies.push(Box::new(wbt::Wbt::new(target_ns, facts.reported_depth, facts.jiffy_ns)));
     }
     if cgroups.cost_qos.flag("enable") && cgroups.groups.len() > 1 {
         policies.push(Box::new(iocost::IoCost::new(

@@ -21,6 +21,7 @@
 use std::collections::VecDeque;
 
 use crate::block::request::{Hint, Operation, RequestId, Requests};
+use crate::core::jiffies::{jiffies, timer_ns};
 use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
 
 const WINDOW_NS: u64 = 100_000_000;
@@ -57,6 +58,7 @@ pub struct Wbt {
     last_read_ns: Option<u64>,
     /// A read that is watched until it completes.
     watched: Option<(RequestId, u64)>,
+    jiffy_ns: u64,
     window_ns: u64,
     window_end_ns: Option<u64>,
     unknown: u32,
@@ -68,7 +70,7 @@ pub struct Wbt {
 impl Wbt {
     pub const NAME: &str = "wbt";
 
-    pub fn new(target_ns: u64, queue_depth: u32) -> Self {
+    pub fn new(target_ns: u64, queue_depth: u32, jiffy_ns: u64) -> Self {
         let mut wbt = Self {
             target_ns,
             queue_depth,
@@ -82,6 +84,7 @@ impl Wbt {
             tracked: Vec::new(),
             last_read_ns: None,
             watched: None,
+            jiffy_ns,
             window_ns: WINDOW_NS,
             window_end_ns: None,
             unknown: 0,
@@ -139,16 +142,25 @@ impl Wbt {
         self.scale();
     }
 
-    fn waited_lately(cx: &PolicyContext) -> bool {
-        cx.dirtier_paused_ns.is_some_and(|paused_ns| cx.now_ns() < paused_ns + RECENT_WAIT_NS)
+    /// Whether a dirtier was held back within the last second, in ticks (`wb_recent_wait`).
+    fn waited_lately(&self, cx: &PolicyContext) -> bool {
+        cx.dirtier_paused_ns
+            .is_some_and(|paused_ns| self.is_within(cx.now_ns(), paused_ns, RECENT_WAIT_NS))
+    }
+
+    /// Whether fewer ticks have passed since `since_ns` than `duration_ns` has.
+    fn is_within(&self, now_ns: u64, since_ns: u64, duration_ns: u64) -> bool {
+        let ticks = |time_ns| jiffies(time_ns, self.jiffy_ns);
+        ticks(now_ns) < ticks(since_ns) + ticks(duration_ns)
     }
 
     /// The limit of writes in flight for this one (`get_limit`).
     fn limit(&self, cx: &PolicyContext, bio: RequestId) -> u32 {
         let flags = cx.requests[bio].flags;
-        let beside_reader =
-            self.last_read_ns.is_some_and(|read_ns| cx.now_ns() < read_ns + CLOSE_IO_NS);
-        if flags.sync || Self::waited_lately(cx) {
+        let beside_reader = self
+            .last_read_ns
+            .is_some_and(|read_ns| self.is_within(cx.now_ns(), read_ns, CLOSE_IO_NS));
+        if flags.sync || self.waited_lately(cx) {
             self.max_depth
         } else if flags.hint == Hint::Background || beside_reader {
             self.background
@@ -189,19 +201,26 @@ impl Wbt {
     }
 
     fn wake_after_completion(&mut self, cx: &mut PolicyContext) {
-        let limit = if cx.volatile_cache && !Self::waited_lately(cx) { 0 } else { self.normal };
+        let limit = if cx.volatile_cache && !self.waited_lately(cx) { 0 } else { self.normal };
         let room = limit.saturating_sub(self.in_flight);
         if self.in_flight == 0 || (room > 0 && room >= self.background / 2) {
             self.wake(cx);
         }
     }
 
+    /// A window shrinks with the square root of the step, so that a throttled device is judged more often
+    /// (`rwb_arm_timer`, in its integers).
+    fn window_of_step(&self) -> u64 {
+        match self.step {
+            1.. => (WINDOW_NS << 4) / u64::from(((self.step as u32 + 1) << 8).isqrt()),
+            ..=0 => WINDOW_NS,
+        }
+    }
+
+    /// Its timer counts in ticks (`blk_stat_activate_nsecs` of `block/blk-stat.h`).
     fn arm(&mut self, cx: &mut PolicyContext) {
-        // A window shrinks with the square root of the step, so that a throttled
-        // device is judged more often.
-        let root = f64::from(self.step.max(0) + 1).sqrt();
-        self.window_ns = (WINDOW_NS as f64 / root) as u64;
-        let end_ns = cx.now_ns() + self.window_ns;
+        self.window_ns = self.window_of_step();
+        let end_ns = timer_ns(cx.now_ns(), self.window_ns / self.jiffy_ns, self.jiffy_ns);
         self.window_end_ns = Some(end_ns);
         cx.timer_at(end_ns);
     }
@@ -215,7 +234,7 @@ impl Wbt {
             }
         }
         if self.nr_reads == 0 || self.nr_writes < LEAST_WRITES {
-            let writing = self.nr_writes > 0 || self.in_flight > 0 || Self::waited_lately(cx);
+            let writing = self.nr_writes > 0 || self.in_flight > 0 || self.waited_lately(cx);
             return if writing { Verdict::Writes } else { Verdict::Unknown };
         }
         if self.least_read_ns > self.target_ns { Verdict::Exceeded } else { Verdict::Fine }
@@ -325,9 +344,23 @@ impl Policy for Wbt {
 mod tests {
     use super::*;
 
+    const TICK_NS: u64 = 10_000_000;
+
+    #[test]
+    fn windows_shrink_with_the_root_of_the_step() {
+        let mut wbt = Wbt::new(2_000_000, 32, TICK_NS);
+        let windows: Vec<u64> = [-2, 0, 1, 2, 3]
+            .map(|step| {
+                wbt.step = step;
+                wbt.window_of_step()
+            })
+            .into();
+        assert_eq!(windows, [100_000_000, 100_000_000, 72_727_272, 59_259_259, 50_000_000]);
+    }
+
     #[test]
     fn limits_follow_the_step() {
-        let mut wbt = Wbt::new(2_000_000, 32);
+        let mut wbt = Wbt::new(2_000_000, 32, TICK_NS);
         assert_eq!((wbt.max_depth, wbt.normal, wbt.background), (16, 8, 4));
         wbt.scale_down(true);
         assert_eq!((wbt.max_depth, wbt.normal, wbt.background), (8, 4, 2));
@@ -340,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_shallow_device_has_all_its_depth_at_first_and_less_of_it_for_writers_alone() {
-        let mut wbt = Wbt::new(2_000_000, 8);
+        let mut wbt = Wbt::new(2_000_000, 8, TICK_NS);
         assert_eq!((wbt.max_depth, wbt.scaled_max), (8, false));
         wbt.scale_up();
         assert_eq!((wbt.step, wbt.max_depth, wbt.scaled_max), (-1, 6, true));
