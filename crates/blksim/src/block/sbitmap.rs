@@ -43,6 +43,8 @@ pub struct SbitmapQueue {
     bits_per_word: u32,
     shift: u32,
     nr_tags: u32,
+    /// The most tags that it ever had: beyond fewer, some may be in use.
+    largest: u32,
     min_shallow_depth: u32,
     /// A shallow depth counts tags of the whole map.
     shallow_depth_of_map: bool,
@@ -88,6 +90,7 @@ impl SbitmapQueue {
             shift: bits_per_word.trailing_zeros(),
             nr_tags: 0,
             nr_used: 0,
+            largest: 0,
             alloc_hint: 0,
             sleepers: Default::default(),
             nr_sleepers: 0,
@@ -148,6 +151,7 @@ impl SbitmapQueue {
             word.depth_mask = low_bits(nr_tags.saturating_sub(first).min(self.bits_per_word));
         }
         self.nr_tags = nr_tags;
+        self.largest = self.largest.max(nr_tags);
         self.wake_batch = self.sleepers_of_batch();
     }
 
@@ -189,6 +193,11 @@ impl SbitmapQueue {
 
     #[inline(never)]
     fn search(&mut self, shallow_depth: Option<u32>) -> Option<u32> {
+        // Nothing is free, nor marked as freed.
+        if self.nr_used >= self.nr_tags && self.nr_tags == self.largest {
+            self.alloc_hint = 0;
+            return None;
+        }
         let alloc_hint = self.alloc_hint;
         let mut index = (alloc_hint >> self.shift) as usize;
         // Without a limit the hint says only in which word to begin.

@@ -96,24 +96,41 @@ pub(crate) struct Lock {
     free_ns: u64,
 }
 
-/// The clock and the future events, in a sorted array while they are few, in a heap while they are
-/// many.
-#[derive(Debug, Clone, Default)]
+/// The clock and the future events. A sorted array has those that are next, or all while they are few; a heap
+/// has the later ones. So an event that is due soon, as most calls of processors are, never enters the heap.
+#[derive(Debug, Clone)]
 pub struct EventQueue {
     now_ns: u64,
     /// Processors have clocks of their own, so that `now_ns` is that of the one that computes.
     several_clocks: bool,
     sequence: u64,
-    /// Closed while the heap holds the events.
     array: SortedArray,
     heap: Heap,
+    /// Keys before it are in the array, the others in the heap.
+    bound: u128,
     /// Those that wait for a processor; `None` if computing takes no time.
     postponed: Option<Box<Postponed>>,
 }
 
-/// Below this number the events move back from the heap to the array. It is half the number that
-/// moves them to the heap, so that moves are rare in both directions.
-const FEW: usize = sorted_array::MOST / 2;
+/// Events that stay in a full array; the later ones go to the heap.
+const KEPT: usize = sorted_array::MOST / 2;
+
+/// Events that come back from the heap at once, when the array is empty.
+const REFILL: usize = 32;
+
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self {
+            now_ns: 0,
+            several_clocks: false,
+            sequence: 0,
+            array: SortedArray::default(),
+            heap: Heap::default(),
+            bound: NONE,
+            postponed: None,
+        }
+    }
+}
 
 impl EventQueue {
     pub fn new() -> Self {
@@ -151,26 +168,29 @@ impl EventQueue {
 
     #[inline(always)]
     fn enter(&mut self, key: u128) {
-        if self.array.has_room() {
+        if key < self.bound && self.array.has_room() {
             self.array.enter(key);
         } else {
             self.enter_cold(key);
         }
     }
 
-    /// The same if the array has no room. The function is cold, as everything about the heap is,
-    /// for the code layout of its callers; the heap's own functions are not.
+    /// The same if the key belongs to the heap or the array has no room. The function is cold, as
+    /// everything about the heap is, for the code layout of its callers; the heap's own functions are not.
     #[cold]
     fn enter_cold(&mut self, key: u128) {
-        if self.heap.len() == 0 && self.array.make_room() {
-            self.array.enter(key);
-            return;
+        if key < self.bound && !self.array.make_room() {
+            for &late in &self.array.keys()[KEPT..] {
+                self.heap.enter(late);
+            }
+            self.bound = self.array.keys()[KEPT];
+            self.array.keep(KEPT);
         }
-        for &key in self.array.keys() {
+        if key < self.bound {
+            self.array.enter(key);
+        } else {
             self.heap.enter(key);
         }
-        self.array.close();
-        self.heap.enter(key);
     }
 
     /// Upper half of the key of the next event, later than every event's if there is none.
@@ -302,16 +322,15 @@ impl EventQueue {
         self.enter(key_of(event.time_ns, event.class, 0, event.subject));
     }
 
-    /// Takes the key of the next event from the heap, if that holds the events.
+    /// Takes the key of the next event from the heap, and moves those that follow to the empty array.
     #[cold]
     fn take_from_heap(&mut self) -> Option<u128> {
         let first = self.heap.take();
-        if self.heap.len() <= FEW {
-            self.array.open();
-            while self.heap.len() > 0 {
-                self.array.enter(self.heap.take());
-            }
+        self.array.open();
+        for _ in 0..REFILL.min(self.heap.len()) {
+            self.array.enter(self.heap.take());
         }
+        self.bound = self.heap.first_key();
         (first != NONE).then_some(first)
     }
 

@@ -133,8 +133,8 @@ impl Lane {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Postponed {
     lanes: Vec<Lane>,
-    /// Lanes that are not empty, and the key of the first event in any.
-    waiting: Vec<usize>,
+    /// Lanes that are not empty, each with the key of its first event, and the first event of all.
+    waiting: Vec<(u128, usize)>,
     first: (u128, usize),
     nr_events: usize,
     /// By task: events of its own that wait here.
@@ -164,7 +164,7 @@ impl Postponed {
     }
 
     pub fn keys(&self) -> impl Iterator<Item = u128> + '_ {
-        self.waiting.iter().flat_map(|&number| {
+        self.waiting.iter().flat_map(|&(_, number)| {
             let (class, lane) = (class_of(number), &self.lanes[number]);
             [&lane.due, &lane.next].into_iter().flat_map(move |batch| {
                 batch.subjects.iter().map(move |subject| key_of(batch.time_ns, class, 0, *subject))
@@ -181,6 +181,14 @@ impl Postponed {
         lane.settle();
         self.nr_events -= 1;
         self.count(event.class, event.subject, |nr| nr - 1);
+        let key = self.lanes[number].first_key(event.class);
+        if let Some(place) = self.waiting.iter().position(|&(_, waiting)| waiting == number) {
+            if key == NONE {
+                self.waiting.swap_remove(place);
+            } else {
+                self.waiting[place].0 = key;
+            }
+        }
         self.find_first();
         event
     }
@@ -198,10 +206,11 @@ impl Postponed {
     ) {
         let number = lane_of(processor, event.class);
         let lane = &mut self.lanes[number];
-        if lane.due.is_empty() {
-            self.waiting.push(number);
-        }
         let until_ns = free_ns(processor);
+        if lane.due.is_empty() {
+            let key = key_of(until_ns, event.class, *sequence, event.subject);
+            self.waiting.push((key, number));
+        }
         let earlier = !lane.due.is_empty() && lane.due.time_ns != until_ns;
         let batch = if earlier { &mut lane.next } else { &mut lane.due };
         batch.push(until_ns, *sequence, event.subject);
@@ -227,14 +236,12 @@ impl Postponed {
         let mut bound =
             if moment_of(other) == Some((time_ns, class)) { sequence_of(other) } else { u64::MAX };
         let (mut first, mut last, mut nr_lanes) = (u64::MAX, 0, 0);
-        for &number in &self.waiting {
-            let lane = &self.lanes[number];
-            let Some(ends) = lane.due.ends().filter(|_| lane.due.time_ns == time_ns) else {
-                continue;
-            };
-            if class_of(number) != class {
+        for &(key, number) in &self.waiting {
+            if moment_of(key) != Some((time_ns, class)) {
                 continue;
             }
+            let lane = &self.lanes[number];
+            let Some(ends) = lane.due.ends() else { continue };
             if lane.mixed || free_ns(number / NR_CLASSES) <= time_ns {
                 bound = bound.min(ends.0);
             } else {
@@ -246,10 +253,13 @@ impl Postponed {
         if first > last || last - first > WIDEST {
             return;
         }
-        for &number in &self.waiting {
-            let lane = &mut self.lanes[number];
-            let until_ns = free_ns(number / NR_CLASSES).min(END_OF_TIME_NS);
-            if class_of(number) != class || lane.due.time_ns != time_ns || until_ns <= time_ns {
+        for (key, number) in &mut self.waiting {
+            if moment_of(*key) != Some((time_ns, class)) {
+                continue;
+            }
+            let lane = &mut self.lanes[*number];
+            let until_ns = free_ns(*number / NR_CLASSES).min(END_OF_TIME_NS);
+            if until_ns <= time_ns {
                 continue;
             }
             let mut moved = lane.due.split_before(bound);
@@ -272,6 +282,7 @@ impl Postponed {
                 lane.next.append(moved);
             }
             lane.settle();
+            *key = lane.first_key(class);
         }
         *sequence += last - first + 1;
     }
@@ -296,11 +307,13 @@ impl Postponed {
     }
 
     fn find_first(&mut self) {
-        let lanes = &self.lanes;
-        self.waiting.retain(|number| !lanes[*number].due.is_empty());
-        let keys =
-            self.waiting.iter().map(|&number| (lanes[number].first_key(class_of(number)), number));
-        self.first = keys.min().unwrap_or((NONE, 0));
+        let mut first = (NONE, 0);
+        for &(key, number) in &self.waiting {
+            if key < first.0 {
+                first = (key, number);
+            }
+        }
+        self.first = first;
     }
 }
 

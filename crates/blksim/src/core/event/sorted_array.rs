@@ -7,8 +7,11 @@ use crate::core::branch::unlikely;
 pub(super) const MOST: usize = 128;
 pub(super) const PLACES: usize = 2 * MOST;
 
+/// Places for keys that go before those that were moved.
+const ROOM_BEFORE: usize = MOST / 4;
+
 /// Packed keys in order. The place of a new key is searched from the end of the half that it
-/// belongs to. A closed array is empty and has no room.
+/// belongs to.
 #[derive(Debug, Clone)]
 pub(super) struct SortedArray {
     /// The keys from `head` to before `end`. Both move on until there is no room at the end.
@@ -44,14 +47,15 @@ impl SortedArray {
         few
     }
 
-    /// Drops all keys and takes no more.
-    pub fn close(&mut self) {
-        (self.head, self.end) = (PLACES, PLACES);
+    /// Keeps only so many of the first keys, with room before and behind them.
+    pub fn keep(&mut self, nr: usize) {
+        self.keys.copy_within(self.head..self.head + nr, ROOM_BEFORE);
+        (self.head, self.end) = (ROOM_BEFORE, ROOM_BEFORE + nr);
     }
 
-    /// Takes keys again.
+    /// Makes room before and behind the keys of an empty array.
     pub fn open(&mut self) {
-        (self.head, self.end) = (0, 0);
+        (self.head, self.end) = (ROOM_BEFORE, ROOM_BEFORE);
     }
 
     /// Enters a key. There must be room.
