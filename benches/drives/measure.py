@@ -16,7 +16,7 @@ import os
 import sys
 from pathlib import Path
 
-from cells import LOADS, PROFILE, Cell, measured, simulated
+from cells import LOADS, PROFILE, Cell, fills, measured, simulated
 from tables import cell_rows, error_rows, finding_rows
 
 from blklab.report.pages.page_files import fill_tables
@@ -44,8 +44,9 @@ def main() -> int:
     if not data.is_file():
         sys.stderr.write(f"the study's cells.csv is not there: give it with --data or {VARIABLE}\n")
         return 1
-    real = {cell: figures for cell, figures in measured(data).items() if _is_wanted(cell, arguments)}
-    model = simulated(list(real), arguments.device, part=arguments.part)
+    everything = measured(data)
+    real = {cell: figures for cell, figures in everything.items() if _is_wanted(cell, arguments)}
+    model = simulated(list(real), arguments.device, fill=fills(everything), part=arguments.part)
     tables = {f"figure-{name}": cell_rows(name, real, model) for name in LOADS}
     tables |= {"errors": error_rows(real, model), "findings": finding_rows(real, model)}
     for name, rows in tables.items():

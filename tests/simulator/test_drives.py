@@ -44,6 +44,27 @@ def test_published_rows_become_cells(cells: Any, tmp_path: Path) -> None:
     assert cells.measured(file) == {cells.Cell("11-d", 2, "mq-deadline"): expected}
 
 
+def test_drives_fill_up_after_they_were_formatted(cells: Any) -> None:
+    rates = {("none", 1): 311_109.0, ("bfq", 1): 190_253.0, ("none", 2): 303_463.0, ("none", 32): 49_957.0}
+    real = {
+        cells.Cell("11-c", jobs, name): cells.Figures(1.0, 1.0, rate) for (name, jobs), rate in rates.items()
+    }
+    real[cells.Cell("11-d", 1, "bfq")] = cells.Figures(1.0, 1.0, 36_359.0)
+    found = {(cell.scheduler, cell.jobs): fill for cell, fill in cells.fills(real).items()}
+    assert found == {("bfq", 1): 8, ("none", 2): 33, ("none", 32): 71}
+    assert "fill=8," in cells.Cell("11-c", 1, "bfq").request("samsung-980-pro", fill=8).target
+
+
+def test_more_jobs_are_measured_for_longer_and_bfq_after_its_first_seconds(cells: Any) -> None:
+    few, many, bfq = (
+        cells.Cell("11-d", jobs, name).request("samsung-980-pro").workload
+        for jobs, name in ((2, "none"), (32, "none"), (2, "bfq"))
+    )
+    assert "ramp_time=220ms\nruntime=920ms" in few
+    assert "ramp_time=520ms\nruntime=2720ms" in many
+    assert "ramp_time=3220ms\nruntime=920ms" in bfq
+
+
 def test_the_bench_says_that_its_data_are_missing() -> None:
     environment = {name: text for name, text in os.environ.items() if name != "BLKLAB_DRIVE_DATA"}
     ended = subprocess.run(

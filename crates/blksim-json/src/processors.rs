@@ -24,6 +24,8 @@ pub struct ProcessorsRequest {
     #[serde(default)]
     punt_ns: u64,
     #[serde(default)]
+    map_page_ns: u64,
+    #[serde(default)]
     steps: Figures,
     #[serde(default)]
     schedulers: BTreeMap<String, Figures>,
@@ -38,6 +40,7 @@ impl ProcessorsRequest {
         }
         within("processors", "slice_ns", self.slice_ns)?;
         within("processors", "punt_ns", self.punt_ns)?;
+        within("processors", "map_page_ns", self.map_page_ns)?;
         let mut schedulers = Vec::new();
         for (name, costs) in self.schedulers {
             if blksim::elevator::info(&name).is_none() {
@@ -58,8 +61,8 @@ impl ProcessorsRequest {
         }
         let mut steps = StepCosts::default();
         fill("steps", self.steps, StepCosts::NAMES, |field, figure| steps.set(field, figure))?;
-        let Self { cpus, slice_ns, punt_ns, .. } = self;
-        Ok(ProcessorTable { cpus, slice_ns, punt_ns, steps, schedulers })
+        let Self { cpus, slice_ns, punt_ns, map_page_ns, .. } = self;
+        Ok(ProcessorTable { cpus, slice_ns, punt_ns, map_page_ns, steps, schedulers })
     }
 }
 

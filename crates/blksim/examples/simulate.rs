@@ -122,6 +122,7 @@ fn table_of(text: &str, cpus: Option<&str>) -> Result<ProcessorTable, String> {
         cpus,
         slice_ns: own("slice_ns")?,
         punt_ns: own("punt_ns")?,
+        map_page_ns: own("map_page_ns")?,
         ..Default::default()
     };
     for (name, value) in file.get("steps").and_then(toml::Value::as_table).into_iter().flatten() {

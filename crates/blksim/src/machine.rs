@@ -119,6 +119,7 @@ impl Machine {
         self.processors = Some(Box::new(processors));
         self.block.steps = table.steps;
         self.block.punt_ns = table.punt_ns;
+        self.block.map_page_ns = table.map_page_ns;
         self.mm.costs = Costs::NONE;
         self.block.events.split_clocks(table.cpus.max(1) as usize);
         for disk in self.block.disks.iter_mut() {

@@ -98,6 +98,9 @@ class Machine(_CostTable):
     """An I/O of io_uring that finds no tag: the attempt is given up, and the I/O handed to a worker of the
     ring, which pays for repeating it besides. Without, the program sleeps for the tag, as under other
     engines."""
+    map_page_ns: Nanoseconds = 0
+    """The driver describes a page of a request beyond its first to the device (``nvme_map_data``), and
+    takes it back. Guests' kernels do not charge it."""
     plug_reads: bool = False
     """Each bio has a plug of its own, so the submitting task runs the queue for a direct read too, and not
     the queue's worker: ``__submit_bio`` of block/blk-core.c since Linux 6.10 (commit 060406c61c7c; a patch

@@ -192,6 +192,10 @@ impl BlockLayer {
         let queue = &mut self.disks[disk];
         // A driver without a queue needs no lock.
         let issue_ns = if queue.bio_based { 0 } else { self.steps.issue_ns };
+        if self.map_page_ns > 0 && !queue.bio_based {
+            let bytes = u64::from(self.requests[id].nr_sectors) * SECTOR_BYTES;
+            self.events.compute(bytes.saturating_sub(1) / PAGE_BYTES * self.map_page_ns);
+        }
         if let Some(handover_ns) = queue.lock_handover_ns {
             let lock = &mut queue.hctxs.of_mut(hctx).driver_lock;
             self.events.compute_locked(lock, issue_ns, handover_ns);

@@ -37,6 +37,8 @@ pub struct BlockLayer {
     pub(crate) steps: StepCosts,
     /// In addition for an I/O of `io_uring` that finds no tag.
     pub(crate) punt_ns: u64,
+    /// In addition for each page of a request beyond its first.
+    pub(crate) map_page_ns: u64,
     /// Bios that policies let go, to be submitted at the end of the event.
     pub(crate) released: Vec<RequestId>,
     pub(crate) woken: Vec<TaskId>,
@@ -63,6 +65,7 @@ impl BlockLayer {
             cpu: 0,
             steps: StepCosts::default(),
             punt_ns: 0,
+            map_page_ns: 0,
             released: Vec::new(),
             woken: Vec::new(),
             copied: Vec::new(),

@@ -105,6 +105,9 @@ pub struct ProcessorTable {
     /// worker of the ring (`io_queue_iowq` of `io_uring/io_uring.c`, Linux 6.1), which repeats it and pays for
     /// that besides.
     pub punt_ns: u64,
+    /// The driver describes a page of a request beyond its first to the device (`nvme_map_data` of
+    /// `drivers/nvme/host/pci.c`, Linux 6.1: a DMA mapping and an entry of the PRP list), and takes it back.
+    pub map_page_ns: u64,
     pub steps: StepCosts,
     /// By the scheduler's name; a scheduler that is not here costs nothing.
     pub schedulers: Vec<(String, SchedulerCosts)>,

@@ -85,6 +85,68 @@ fn collection_in_bursts_moves_as_much_and_stalls_longer() {
 }
 
 #[test]
+fn writes_wait_while_garbage_is_collected_and_reads_do_not() {
+    let of = |parameters: &[(&str, &str)]| {
+        let jobs = "[global]\ndirect=1\nioengine=libaio\ntime_based\nramp_time=100ms\nruntime=600ms\n\
+            [reader]\nrw=randread\nbs=4k\n[writer]\nrw=randwrite\nbs=64k\niodepth=16\n";
+        let mut setup = beside_writers("none", parameters);
+        setup.profile.set("spare_permille", "400").unwrap();
+        setup.jobs = parse(jobs, "test.fio").unwrap();
+        let outcome = run(&setup);
+        let writes = job(&outcome, "writer").direction(Direction::Write);
+        (writes.ios() as f64, writes.latency.max_ns() as f64, reads(&outcome).max_ns() as f64)
+    };
+    let beside = of(&[("collection_commands", "512"), ("collection_dies", "16")]);
+    let stopped =
+        of(&[("collection_commands", "512"), ("collection_dies", "16"), ("collection_stops", "1")]);
+    assert!(stopped.0 < 0.95 * beside.0, "{} of {} writes", stopped.0, beside.0);
+    assert!(stopped.1 > 1.2 * beside.1, "{} and {} ns", stopped.1, beside.1);
+    assert!(stopped.2 < 0.3 * stopped.1, "a read waited {} of {} ns", stopped.2, stopped.1);
+}
+
+#[test]
+fn small_and_large_writes_cause_as_many_bursts_if_commands_count() {
+    let longest_ns = |bs, burst: (&str, &str)| {
+        let jobs = format!(
+            "[writer]\nrw=randwrite\nbs={bs}\niodepth=16\ndirect=1\nioengine=libaio\ntime_based\n\
+             ramp_time=100ms\nruntime=400ms\n"
+        );
+        let stops = [burst, ("collection_stops", "1"), ("collection_dies", "64")];
+        let mut setup = beside_writers("none", &stops);
+        setup.profile.set("spare_permille", "400").unwrap();
+        setup.jobs = parse(&jobs, "test.fio").unwrap();
+        run(&setup).jobs[0].direction(Direction::Write).latency.max_ns() as f64
+    };
+    let ratio = |burst| longest_ns("64k", burst) / longest_ns("4k", burst);
+    let (bytes, commands) =
+        (ratio(("collection_burst", "64m")), ratio(("collection_commands", "1024")));
+    assert!(bytes < 2.0, "a burst of bytes: {bytes} times as long");
+    assert!(commands > 3.0, "a burst of commands: {commands} times as long");
+}
+
+#[test]
+fn a_controller_takes_commands_while_its_link_is_busy() {
+    let iops = |command, fetch| {
+        let text =
+            "[a]\nrw=randread\nbs=4k\niodepth=512\ndirect=1\nioengine=libaio\nnumber_ios=20000\n";
+        let mut setup = setup("nvme-tlc", "none", text);
+        for (name, text) in
+            [("link_read_rate", "1920000000"), ("command", command), ("fetch", fetch)]
+        {
+            setup.profile.set(name, text).unwrap();
+        }
+        let outcome = run(&setup);
+        let latency = &outcome.jobs[0].direction(Direction::Read).latency;
+        512e9 / latency.mean_ns()
+    };
+    let (apart, beside) = (iops("700ns", "0"), iops("0", "700ns"));
+    assert!((apart / 353_000.0 - 1.0).abs() < 0.05, "{apart} a second, command after command");
+    assert!((beside / 468_000.0 - 1.0).abs() < 0.05, "{beside} a second, as the link carries");
+    let slow = iops("0", "4us");
+    assert!((slow / 250_000.0 - 1.0).abs() < 0.05, "{slow} a second through a slow controller");
+}
+
+#[test]
 fn reads_beyond_what_was_written_need_no_medium() {
     let alone = |fill| {
         let text = "[a]\nrw=randread\ndirect=1\nnumber_ios=400\n";

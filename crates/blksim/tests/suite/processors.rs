@@ -92,6 +92,19 @@ fn io_uring_pays_for_what_finds_no_tag_and_libaio_does_not() {
 }
 
 #[test]
+fn the_driver_pays_for_each_page_beyond_the_first() {
+    let iops_of = |bs: &str, map_page_ns| {
+        let table = ProcessorTable { map_page_ns, ..cost_table(1) };
+        let jobs = readers(1, 1).replace("[a]\n", &format!("[a]\nbs={bs}\n"));
+        assert!(jobs.contains(bs), "{jobs}");
+        iops(&on(fixed(&[("latency", "100us")], "none", &jobs), &table))
+    };
+    assert_near(iops_of("4k", 5_000), iops_of("4k", 0));
+    let (plain_ns, paid_ns) = (1e9 / iops_of("64k", 0), 1e9 / iops_of("64k", 5_000));
+    assert_near(paid_ns, plain_ns + 15.0 * 5_000.0);
+}
+
+#[test]
 fn the_workers_of_a_ring_switch_where_libaio_sleeps_once() {
     let mut table = ProcessorTable { punt_ns: 1, ..cost_table(2) };
     table.steps.context_switch_ns = 20_000;

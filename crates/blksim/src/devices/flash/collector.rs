@@ -18,8 +18,16 @@ pub struct Collector {
     burst_slots: u64,
     /// Host slots programmed since the last burst.
     since_burst: u64,
+    /// Host writes between two bursts; 0: only slots count.
+    burst_commands: u64,
+    commands_since: u64,
+    /// Host writes wait while moves are not done.
+    stops_writes: bool,
+    /// Moves that are not done.
+    moves: u64,
     /// Dies that collect at a time; 0: any number.
     most_dies: usize,
+    /// Moves under way on the dies.
     active: usize,
     /// Moves that wait for their turn, with their dies.
     waiting: VecDeque<(u32, Work)>,
@@ -29,15 +37,64 @@ impl Collector {
     /// `since_burst` is where between two bursts the drive begins, so that the members of an array
     /// do not collect in step.
     pub fn new(burst_slots: u64, most_dies: usize, since_burst: u64) -> Self {
-        Self { burst_slots, since_burst, most_dies, active: 0, waiting: VecDeque::new() }
+        Self {
+            burst_slots,
+            since_burst,
+            burst_commands: 0,
+            commands_since: 0,
+            stops_writes: false,
+            moves: 0,
+            most_dies,
+            active: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Has a burst come after so many host writes, of which `since` are done.
+    pub fn count_commands(self, burst_commands: u64, since: u64) -> Self {
+        Self { burst_commands, commands_since: since, ..self }
+    }
+
+    /// Has host writes wait for collection, or not.
+    pub fn stop_writes(self, stops_writes: bool) -> Self {
+        Self { stops_writes, ..self }
+    }
+
+    /// True if host writes wait now.
+    #[inline]
+    pub fn is_stopping(&self) -> bool {
+        self.stops_writes && self.moves > 0
+    }
+
+    /// A move is decided on.
+    pub fn begin(&mut self) {
+        self.moves += 1;
+    }
+
+    /// A move has ended. Returns true if host writes waited for it and may go on.
+    pub fn end(&mut self) -> bool {
+        self.moves -= 1;
+        self.stops_writes && self.moves == 0
+    }
+
+    /// The buffer takes a host write.
+    #[inline]
+    pub fn note_command(&mut self) {
+        self.commands_since += 1;
     }
 
     /// The host has programmed so many slots. Returns the slots for which collection is due now.
     pub fn note_host_slots(&mut self, slots: u64) -> u64 {
         self.since_burst += slots;
-        if self.since_burst < self.burst_slots {
+        let is_due = if self.burst_commands > 0 {
+            self.commands_since >= self.burst_commands
+        } else {
+            self.since_burst >= self.burst_slots
+        };
+        if !is_due {
             return 0;
         }
+        self.commands_since = 0;
         std::mem::take(&mut self.since_burst)
     }
 
@@ -85,6 +142,16 @@ mod tests {
         assert_eq!([8, 8].map(|slots| in_step.note_host_slots(slots)), [8, 8]);
         let mut bursts = Collector::new(24, 0, 8);
         assert_eq!([8; 5].map(|slots| bursts.note_host_slots(slots)), [0, 24, 0, 0, 24]);
+    }
+
+    #[test]
+    fn collection_is_due_once_so_many_commands_came() {
+        let mut collector = Collector::new(0, 0, 0).count_commands(3, 1);
+        let due = [1, 1, 1, 1, 1].map(|commands| {
+            (0..commands).for_each(|_| collector.note_command());
+            collector.note_host_slots(8)
+        });
+        assert_eq!(due, [0, 16, 0, 0, 24]);
     }
 
     #[test]

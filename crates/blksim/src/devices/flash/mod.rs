@@ -76,6 +76,27 @@ impl Speed {
     }
 }
 
+/// The controller's work for a command. It takes one after the other, while the link carries the data of
+/// others.
+#[derive(Debug, Clone)]
+struct Fetch {
+    /// 0: at once.
+    each_ns: u64,
+    free_ns: u64,
+}
+
+impl Fetch {
+    /// The time at which the controller has taken a command.
+    #[inline]
+    fn take(&mut self, now_ns: u64) -> u64 {
+        if self.each_ns == 0 {
+            return now_ns;
+        }
+        self.free_ns = self.free_ns.max(now_ns) + self.each_ns;
+        self.free_ns
+    }
+}
+
 /// A flush that waits for the buffer.
 #[derive(Debug, Clone, Copy)]
 struct Draining {
@@ -107,6 +128,7 @@ pub struct Flash {
     channel: Speed,
     command_times: CommandTimes,
     interface_ns: u64,
+    fetch: Fetch,
     /// Times at which the link in each direction and the channels are free.
     link_free_ns: [u64; 2],
     channel_free_ns: Vec<u64>,
@@ -211,6 +233,7 @@ impl Flash {
             channel: Speed::new(get("channel_rate")),
             command_times: command_times(values),
             interface_ns: get("interface"),
+            fetch: Fetch { each_ns: get("fetch"), free_ns: 0 },
             link_free_ns: [0; 2],
             channel_free_ns: vec![0; channels as usize],
             buffer_slots,
@@ -297,7 +320,9 @@ impl Flash {
         let transfer_ns = self.link_read.transfer_ns(bytes);
         let command_ns = self.command_times.of(READ, command.sector, command.nr_sectors);
         let link_free_ns = &mut self.link_free_ns[READ];
-        let link_ns = Self::charge(link_free_ns, now_ns, command_ns, transfer_ns);
+        let fetched_ns = self.fetch.take(now_ns);
+        let link_ns = Self::charge(link_free_ns, fetched_ns, command_ns, transfer_ns);
+        let link_ns = fetched_ns - now_ns + link_ns;
         outbox.complete_at(done_ns + link_ns + self.interface_ns, command.id);
     }
 
@@ -340,8 +365,11 @@ impl Flash {
         read_ns + Self::charge(channel, now_ns, 0, transfer_ns)
     }
 
-    /// True if the buffer has room. A write larger than the buffer goes in when it is empty.
+    /// True if the buffer takes a write. One larger than the buffer goes in when it is empty.
     fn has_room(&self, command: &Command) -> bool {
+        if self.collector.is_stopping() {
+            return false;
+        }
         let (first, end) = slots(command);
         self.buffered == 0 || self.buffered + (end - first) <= self.buffer_slots
     }
@@ -351,6 +379,9 @@ impl Flash {
     /// beside the largest write.
     fn make_room(&mut self, outbox: &mut Outbox) {
         let collected = self.collecting.len() as u64;
+        if self.collector.is_stopping() {
+            return;
+        }
         if !self.blocked.is_empty() && collected > 0 && self.buffered == collected {
             self.program(outbox);
         }
@@ -363,8 +394,10 @@ impl Flash {
         let transfer_ns = self.link_write.transfer_ns(bytes);
         let command_ns = self.command_times.of(WRITE, command.sector, command.nr_sectors);
         let link_free_ns = &mut self.link_free_ns[WRITE];
-        let link_ns = Self::charge(link_free_ns, now_ns, command_ns, transfer_ns);
-        outbox.complete_at(now_ns + link_ns + self.interface_ns, command.id);
+        let fetched_ns = self.fetch.take(now_ns);
+        let link_ns = Self::charge(link_free_ns, fetched_ns, command_ns, transfer_ns);
+        outbox.complete_at(fetched_ns + link_ns + self.interface_ns, command.id);
+        self.collector.note_command();
         self.buffered += end - first;
         self.accepted_slots += end - first;
         for slot in first..end {
@@ -419,6 +452,7 @@ impl Flash {
     fn move_data(&mut self, program: Program, outbox: &mut Outbox) {
         let duration_ns = program.moved_slots * self.read_ns[1] + self.program_ns;
         let work = Work { duration_ns, slots: 0, purpose: Purpose::Move };
+        self.collector.begin();
         let now = if self.collector.is_bounded() {
             self.collector.add(program.die, work)
         } else {
@@ -510,7 +544,11 @@ impl Flash {
 fn collector(values: &Values, seed: u64) -> Collector {
     let burst_slots = values.get("collection_burst") / SLOT_BYTES;
     let since_burst = Stream::named(seed, "device/flash/collection").below(burst_slots.max(1));
+    let burst_commands = values.get("collection_commands");
+    let since = Stream::named(seed, "device/flash/collection").below(burst_commands.max(1));
     Collector::new(burst_slots, values.get("collection_dies") as usize, since_burst)
+        .count_commands(burst_commands, since)
+        .stop_writes(values.flag("collection_stops"))
 }
 
 /// The link's times of commands; 0 means that of the plainer command.
@@ -562,12 +600,16 @@ impl Device for Flash {
         let Some(Work { slots, purpose, .. }) = self.dies.wake(number as usize, outbox) else {
             return;
         };
-        if purpose == Purpose::Move && self.collector.is_bounded() {
-            if let Some((die, work)) = self.collector.done() {
-                self.give_to_die(die, work, outbox);
+        let mut resumes = false;
+        if purpose == Purpose::Move {
+            resumes = self.collector.end();
+            if self.collector.is_bounded() {
+                if let Some((die, work)) = self.collector.done() {
+                    self.give_to_die(die, work, outbox);
+                }
             }
         }
-        if slots == 0 {
+        if slots == 0 && !resumes {
             return;
         }
         self.buffered -= slots;

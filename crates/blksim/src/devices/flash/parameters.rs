@@ -186,6 +186,21 @@ pub const PARAMETERS: &[Param] = &[
         "dies that collect garbage at a time; 0: all",
     ),
     Param::new(
+        "collection_commands",
+        Unit::Count,
+        0,
+        (0, 1 << 24),
+        "host writes between two bursts of garbage collection; 0: collection_burst counts",
+    ),
+    Param::flag("collection_stops", 0, "host writes wait while garbage is collected"),
+    Param::new(
+        "fetch",
+        Unit::Nanoseconds,
+        0,
+        (0, MS),
+        "time of the controller for each command, while the link carries the data of others; 0: none",
+    ),
+    Param::new(
         "write_command",
         Unit::Nanoseconds,
         0,

@@ -109,7 +109,7 @@ pub fn cost_table(cpus: u32) -> ProcessorTable {
         ("kyber".to_owned(), costs(200, 250, 150)),
         ("bfq".to_owned(), costs(1200, 900, 500)),
     ];
-    ProcessorTable { cpus, slice_ns: 1_400_000, punt_ns: 0, steps, schedulers }
+    ProcessorTable { cpus, slice_ns: 1_400_000, punt_ns: 0, map_page_ns: 0, steps, schedulers }
 }
 
 /// A device `fixed` with these parameters.
