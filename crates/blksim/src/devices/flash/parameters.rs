@@ -192,8 +192,6 @@ pub const PARAMETERS: &[Param] = &[
         (0, 1 << 24),
         "host writes between two bursts of garbage collection; 0: collection_burst counts",
     ),
-    Param::flag("collection_stops", 0, "host writes wait in the buffer while garbage is collected"),
-
     Param::flag("collection_stops", 0, "host writes wait while garbage is collected"),
     Param::new(
         "fetch",
