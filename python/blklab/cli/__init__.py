@@ -10,7 +10,8 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +24,9 @@ from blklab.errors import BlklabError, ExitCode, InterruptedRunError, Requiremen
 from blklab.linux.journal.unrestored import errors_beside_results
 from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.registry import PluginWarning, Registry
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _GROUPS = {
     "Ask": {
@@ -131,6 +135,15 @@ class _LazyGroup(CommandGroup):
         # Python binds the module of the command `run` in this package, where it would hide the function.
         globals().update(run=_FUNCTION)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        """Commands that begin so, from the table above: click would import every one of them at each Tab."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - for completion only
+
+        named = chain.from_iterable(commands.items() for commands in self.headed_commands(ctx).values())
+        return [CompletionItem(name, help=text) for name, text in named if name.startswith(incomplete)]
 
     def headed_commands(self, ctx: click.Context) -> Mapping[str, Mapping[str, str]]:
         """The table above, without importing every command for the first line of its help."""
