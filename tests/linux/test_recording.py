@@ -404,7 +404,7 @@ def test_the_weights_of_the_recorded_groups_are_kept(
     assert weights == {"heavy": "600", "light": "200"}
     assert {"/", f"/{top.name}"} <= set(kept)
     capsys.readouterr()
-    run(["where", str(file)])
+    run(["where", str(file), "-v"])
     assert (
         f"below /{top.name}, bfq divided {disk.name} by {attribute}: heavy 600 and light 200"
         in capsys.readouterr().out

@@ -144,8 +144,8 @@ def require_own_page(page: str, option: str) -> None:
         RefusedError: if the file there is no page of blklab's.
     """
     path = Path(page)
-    if not path.is_file():
-        return
+    if path.is_symlink() or not path.is_file():
+        return  # a link is refused when it is to be written
     with errors_of(page), path.open("rb") as file:
         own = b"blklab" in file.read(_HEAD_BYTES)
     if not own:

@@ -99,7 +99,7 @@ def command(
 
     Schedulers, their tunables and the queue's attributes are searched on a model of the disk; the best few
     then meet the default on TARGET itself, in a comparison as `blklab compare` makes it. Nothing is
-    recommended that TARGET has not confirmed.
+    recommended that TARGET has not confirmed. --trials limits the search, --budget the comparison after it.
     """
     (spec,) = build_specs(given)
     names = tuple(name.strip() for text in vary for name in text.split(",") if name.strip())

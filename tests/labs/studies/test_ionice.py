@@ -114,21 +114,21 @@ def test_statements_fail_for_results_that_say_the_opposite() -> None:
 
 
 def _with_more_for_the_first(record: ExperimentRecord, *, equals_too: bool) -> ExperimentRecord:
-    """As if the first process had written a tenth more, in pairs of equals too or only in the others."""
+    """As if both had written as much, and the first process a tenth more, with equals too or only with others."""
+    mib = 1 << 20
 
-    def more(job: JobSample) -> JobSample:
+    def wrote(job: JobSample, written: int) -> JobSample:
         directions = [
-            one.model_copy(update={"bytes": one.bytes * 11 // 10}) if one.direction == "write" else one
+            one.model_copy(update={"bytes": written}) if one.direction == "write" else one
             for one in job.directions
         ]
         return job.model_copy(update={"directions": directions})
 
     def changed(sample: RunSample) -> RunSample:
         one, other = sample.cell.workload.split("-")
-        if one == other and not equals_too:
-            return sample
         first, second = sample.jobs
-        return sample.model_copy(update={"jobs": [more(first), second]})
+        more = 100 if one == other and not equals_too else 110
+        return sample.model_copy(update={"jobs": [wrote(first, more * mib), wrote(second, 100 * mib)]})
 
     return record.model_copy(update={"samples": [changed(sample) for sample in record.samples]})
 

@@ -78,7 +78,7 @@ impl Machine {
         self.mm.writeback.stalled = left == chunk && !self.tasks[task].blocked;
     }
 
-    /// Writes what is left of a chunk, from the flusher's position. If the flusher must sleep meanwhile, it goes on with
+    /// Writes what is left of a chunk, from the flusher's position. If the flusher must sleep meanwhile, it continues
     /// this chunk afterwards, whatever is dirty then. Returns the number of pages that are left.
     fn write_pages(&mut self, task: TaskId, file: usize, mut left: u64) -> u64 {
         let first = self.mm.files[file].start / PAGE_BYTES;
