@@ -9,7 +9,7 @@ use blksim::devices::{KINDS, Profile};
 use blksim::elevator;
 use blksim::elevator::scheduler::Family;
 use blksim::timeline;
-use blksim::workload::file_sizes::FileSizes;
+use blksim::workload::file_size_range::FileSizes;
 use blksim::workload::generator::Transfer;
 use blksim::workload::job::{Extent, Remark};
 use blksim::workload::options;

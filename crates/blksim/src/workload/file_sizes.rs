@@ -5,39 +5,10 @@
 use std::collections::BTreeMap;
 
 use super::extents::{self, FileNumber};
-use super::job::{Extent, Job};
+use super::file_size_range::FileSizes;
+use super::job::Job;
 use super::parser::Place;
 use crate::core::error::JobFileError;
-
-/// The lengths of a job's files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileSizes {
-    pub least: u64,
-    pub most: u64,
-    /// The length of each file of each clone, if a range bounds them.
-    pub drawn: Vec<Vec<u64>>,
-}
-
-impl FileSizes {
-    pub(super) fn within(least: u64, most: u64) -> Self {
-        Self { least, most, drawn: Vec::new() }
-    }
-
-    fn varies(&self) -> bool {
-        self.least != self.most
-    }
-
-    /// The length of one of a clone's files.
-    pub fn length(&self, clone: u64, file: u64) -> u64 {
-        let of_clone = self.drawn.get(clone as usize);
-        of_clone.and_then(|files| files.get(file as usize)).copied().unwrap_or(self.least)
-    }
-
-    /// The length of all files, if it is the same.
-    pub fn fixed(&self) -> Option<u64> {
-        (!self.varies()).then_some(self.least)
-    }
-}
 
 /// Draws the lengths of all files that a range bounds, in the order in which fio sets up its jobs.
 pub(super) fn draw(jobs: &mut [Job], place: Place) -> Result<(), JobFileError> {
@@ -113,25 +84,6 @@ fn refuse_empty(job: &Job, length: u64, place: Place) -> Result<(), JobFileError
         return fail("offset", message);
     }
     Ok(())
-}
-
-/// Reads one length or a range.
-pub(super) fn read(text: &str) -> Result<FileSizes, String> {
-    let bounds = text.split_once(['-', ':', ',']).unwrap_or((text, text));
-    let (least, most) = (bound(bounds.0.trim())?, bound(bounds.1.trim())?);
-    if least > most {
-        return Err(format!(
-            "the range {text} begins with its end, at which fio fails; write the smaller size first"
-        ));
-    }
-    Ok(FileSizes::within(least, most))
-}
-
-fn bound(text: &str) -> Result<u64, String> {
-    match super::values::extent(text, 0, false)? {
-        Extent::Bytes(bytes) => Ok(bytes),
-        Extent::Percent(_) => Err(format!("{text:?} is not a size such as 4k or 1g")),
-    }
 }
 
 /// fio's factor between seeds.

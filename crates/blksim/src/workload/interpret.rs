@@ -1,6 +1,5 @@
 //! The meaning of options: from settings to a job's fields.
 
-use super::file_sizes;
 use super::job::{
     Advice, BlockSizes, CommandPriority, Distribution, ExitWhat, Extent, Flow, Job, LatencyGoal,
     Mode, PerDirection, RateLimit, Sequence, Strides, Verify,
@@ -8,8 +7,9 @@ use super::job::{
 use super::parser::Place;
 use super::setting::Settings;
 use super::values::{
-    MOST_FILES, PLAIN, ROUND_ROBIN, bytes, distribution, duration, extent, file_service, flag,
-    levels, number, percent, priority_splits, ranges, rates, sequence, sizes, splits,
+    MOST_FILES, PLAIN, ROUND_ROBIN, bytes, distribution, duration, extent, file_service,
+    file_sizes, flag, levels, number, percent, priority_splits, ranges, rates, sequence, sizes,
+    splits,
 };
 use crate::core::error::JobFileError;
 
@@ -116,7 +116,7 @@ pub(super) fn job(
         sizes_by_order: r.flag("bs_is_seq_rand", false)?,
         block_align: r.directed("blockalign", None, |t| sizes(t).map(Some))?,
         size: r.get("size", None, |t| extent(t, 100, false).map(Some))?,
-        filesize: r.get("filesize", None, |t| file_sizes::read(t).map(Some))?,
+        filesize: r.get("filesize", None, |t| file_sizes(t).map(Some))?,
         offset: r.get("offset", Extent::Bytes(0), |t| extent(t, 100, true))?,
         offset_increment: r.get("offset_increment", Extent::Bytes(0), |t| extent(t, 100, true))?,
         io_size: io_size.and_then(Extent::fixed_bytes),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::file_sizes::FileSizes;
+use super::file_size_range::FileSizes;
 use super::replay::JobReplay;
 
 /// Kind of I/O.

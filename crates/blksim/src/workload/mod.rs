@@ -4,6 +4,7 @@ mod arithmetic;
 pub mod arrangement;
 pub mod command_priority;
 mod extents;
+pub mod file_size_range;
 pub mod file_sizes;
 mod file_turns;
 pub mod flow;

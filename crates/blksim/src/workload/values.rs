@@ -1,6 +1,6 @@
 //! Values of options: from text to sizes, times, lists.
 
-use super::file_sizes;
+use super::file_size_range::FileSizes;
 use super::job::{
     BlockSizes, CommandPriority, Distribution, Extent, FileOrder, FileService, Mode, PerDirection,
     Sequence, Zone,
@@ -32,7 +32,7 @@ pub(super) fn check(spec: &OptionSpec, text: &str) -> Result<(), String> {
         Kind::Choice(words) => Err(format!("{text:?} is not one of {}", words.join(", "))),
         Kind::Text => Ok(()),
         Kind::LogName => log_name(text).map(drop),
-        Kind::FileSizes => file_sizes::read(text).map(drop),
+        Kind::FileSizes => file_sizes(text).map(drop),
         Kind::Ranges => ranges(text).map(drop),
         Kind::Levels(min, max) => levels(text, min, max).map(drop),
         Kind::PrioritySplit => priority_splits(text, 1, 0).map(drop),
@@ -381,4 +381,24 @@ pub(super) fn priority_splits(
         }
         Ok(shares)
     })
+}
+
+/// Reads one length or a range.
+pub(super) fn file_sizes(text: &str) -> Result<FileSizes, String> {
+    let bounds = text.split_once(['-', ':', ',']).unwrap_or((text, text));
+    let (least, most) =
+        (bound_of_file_sizes(bounds.0.trim())?, bound_of_file_sizes(bounds.1.trim())?);
+    if least > most {
+        return Err(format!(
+            "the range {text} begins with its end, at which fio fails; write the smaller size first"
+        ));
+    }
+    Ok(FileSizes::within(least, most))
+}
+
+fn bound_of_file_sizes(text: &str) -> Result<u64, String> {
+    match extent(text, 0, false)? {
+        Extent::Bytes(bytes) => Ok(bytes),
+        Extent::Percent(_) => Err(format!("{text:?} is not a size such as 4k or 1g")),
+    }
 }
