@@ -138,8 +138,8 @@ def assert_same_number(job: Job, of_fio: Sequence[Transfer], of_model: Sequence[
         most = max((size for ios in (of_fio, of_model) for _, _, size in ios), default=0)
         verified = 0.2 * max(of_each) if job.verifies and "norandommap" in job.options else 0
         assert of_each[0] <= of_each[1] + 2 * most + verified, job.name
-        # Where blocks of several sizes share a map, fio ends when it finds no room for the next one: with ten seeds a
-        # job of 32 MiB did 4 to 32.
+        # Where blocks of several sizes share a map, fio ends when it finds no room for the next one: with ten
+        # seeds a job of 32 MiB did 4 to 32.
         if "norandommap" in job.options or not {"bssplit", "bsrange"} & job.options.keys():
             assert of_each[1] <= of_each[0] + 2 * most + verified, job.name
 
