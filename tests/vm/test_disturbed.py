@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 def test_a_timeout_in_the_kernel_s_log_marks_the_run(machine: Machine) -> None:
     """The disk stops in mid-run for longer than the kernel waits for a command.
 
-    A SATA disk: the driver of virtio-scsi leaves timeouts to the host. The kernel gives a command up after six
-    timeouts in a row: on a busy host the run may fail, and then its error names the log.
+    A SATA disk: the driver of virtio-scsi leaves timeouts to the host. The kernel gives a command up after
+    six timeouts in a row: on a busy host the run may fail, and then its error names the log.
     """
     name = machine.names()["sata1"]
     waits = f"/sys/block/{name}/device/timeout"

@@ -114,7 +114,7 @@ def test_statements_fail_for_results_that_say_the_opposite() -> None:
 
 
 def _with_more_for_the_first(record: ExperimentRecord, *, equals_too: bool) -> ExperimentRecord:
-    """As if both had written as much, or the first a tenth more: in pairs of equals too, or only in others."""
+    """As if both had written as much, or the first a tenth more, in pairs of equals or not."""
     mib = 1 << 20
 
     def wrote(job: JobSample, written: int) -> JobSample:
