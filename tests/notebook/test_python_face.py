@@ -23,7 +23,6 @@ from blklab.spec.machines import load_machine
 MODEL = "sim:fixed,latency=2ms"
 WORK: dict[str, Any] = {"workloads": "random-read-4k-qd1", "runtime": "100ms", "blocks": 2}
 SHORT: dict[str, Any] = {"schedulers": "none,mq-deadline", **WORK}
-IN_GROUP = {"reads": {"rw": "randread", "bs": "4k", "direct": 1, "size": "1g", "cgroup": "batch"}}
 OTHER_WORDS = {"change": "changes", "machine": "costs", "guest_file": "guest_files", "targets": "target"}
 OF_PROGRAMS = {"store", "cluster", "progress", "callback", "gate"}
 
@@ -117,10 +116,7 @@ def test_a_simulation_is_the_command_s_run(capsys: pytest.CaptureFixture[str]) -
     ("texts", "values"),
     [
         ({"queue": "nr_requests=16"}, {"queue": {"nr_requests": 16}}),
-        (
-            {"cgroups": "batch:io.weight=50", "workloads": IN_GROUP},
-            {"cgroups": {"batch": {"io.weight": 50}}, "workloads": IN_GROUP},
-        ),
+        ({"cgroups": "/:io.cost.qos=enable=1"}, {"cgroups": {"/": {"io.cost.qos": "enable=1"}}}),
         ({"changes": "50ms nr_requests=9"}, {"changes": [{"at": "50ms", "queue": {"nr_requests": 9}}]}),
         ({"costs": "zero-cpu-time"}, {"costs": load_machine("zero-cpu-time")}),
         ({"margin": "5%", "confidence": "90%"}, {"margin": 0.05, "confidence": 0.9}),
