@@ -29,8 +29,8 @@ def check_group_choices(
         SpecError: if a job file fixes the weight that a choice sets.
     """
     jobs = [job for workload in workloads for job in workload.jobs if job.cgroup is not None]
-    known = dict.fromkeys([*conditions.cgroups, *(job.cgroup for job in jobs if job.cgroup is not None)])
     joined = list(dict.fromkeys(job.cgroup for job in jobs if job.cgroup is not None))
+    known = dict.fromkeys([*conditions.cgroups, *joined])
     for group in conditions.cgroups:
         if group != ROOT_GROUP and not any(_is_within(name, group) for name in joined):
             raise _joined_by_none(f"--cgroup {group}", group, joined)

@@ -38,7 +38,7 @@ from blklab.linux.scratch.run_folder import RunFolder
 from blklab.linux.scratch.space import ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import DiskDescription, TargetDescription
-from blklab.spec.drive_classes import has_head
+from blklab.spec.drive_classes import known_rotational
 from blklab.spec.experiment import Conditions
 from blklab.spec.loads import Load
 from blklab.spec.permits import rule_for
@@ -338,9 +338,8 @@ def _describe_planned_loop(target: LoopTarget) -> TargetDescription:
 
 
 def _in_words(disk: DiskDescription) -> str:
-    kind = {True: "rotational", False: "not rotational", None: ""}[disk.rotational]
-    if disk.rotational and not has_head(disk.name, rotational=True):
-        kind = ""  # the flag of a virtual disk says nothing about its host's disks
+    rotational = known_rotational(disk.name, rotational=disk.rotational)
+    kind = {True: "rotational", False: "not rotational", None: ""}[rotational]
     zoned = f"{disk.zoned} zoned" if disk.zoned else ""
     return ", ".join(part for part in (disk.model, format_bytes(disk.size_bytes), kind, zoned) if part)
 

@@ -27,7 +27,7 @@ from blklab.linux.queue.schedulers import mark_module, offered_schedulers
 from blklab.quantities.units import format_bytes
 from blklab.report.terminal import styled
 from blklab.spec.atlas import AtlasDrive, drives
-from blklab.spec.drive_classes import has_head
+from blklab.spec.drive_classes import known_rotational
 from blklab.spec.profiles import calibrated_profiles, device_kinds, shipped_profiles
 
 SCHEMA = "blklab.targets/1"
@@ -216,9 +216,8 @@ def _lies_on(mount: Mount, disk: Disk) -> bool:
 def _print(document: dict[str, Any]) -> None:
     console = console_out()
     for disk in document["disks"]:
-        kind = {True: "rotational", False: "flash", None: ""}[disk["rotational"]]
-        if disk["rotational"] and not has_head(disk["name"], rotational=True):
-            kind = ""  # the flag of a virtual disk says nothing about its host's disks
+        rotational = known_rotational(disk["name"], rotational=disk["rotational"])
+        kind = {True: "rotational", False: "flash", None: ""}[rotational]
         zoned = "" if disk["zoned"] is None else disk["zoned"]["summary"]
         facts = [disk["model"], format_bytes(disk["size_bytes"]), kind, zoned]
         console.print(styled((disk["device"], "bold"), "  ", ", ".join(filter(None, facts))))

@@ -35,6 +35,11 @@ def has_head(name: str, *, rotational: bool | None) -> bool:
     return bool(rotational) and not name.startswith(_HEADLESS)
 
 
+def known_rotational(name: str, *, rotational: bool | None) -> bool | None:
+    """The kernel's flag; None where a disk without a head says that it rotates."""
+    return None if rotational and not has_head(name, rotational=True) else rotational
+
+
 def kind_of(name: str) -> str:
     """The kind of a disk by the kernel's name for it; empty for other kinds, such as models."""
     return next((kind for kind, pattern in KINDS.items() if fnmatch.fnmatchcase(name, pattern)), "")

@@ -253,6 +253,16 @@ def _replaced(file: str, make: Callable[[Path], object]) -> Callable[[Path], obj
 _REPLAY = _study('statistic = "ratio"', 'statistic = "replayed ratio"')
 
 
+_FITTED = """
+[devices.fitted]
+published = "iops"
+schedulers = ["none"]
+unit_bytes = 4096
+command_bytes = 4096
+window = "10s"
+stall = "200ms"
+parameters = "{a}{0}"
+"""
 MISTAKES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no description": (_remove("study.toml"), "study.toml: cannot be read: no such file"),
     "no claims": (_remove("claims.toml"), "claims.toml: cannot be read: no such file"),
@@ -289,6 +299,13 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a backend": (_study("remarks", 'backends = ["mars"]\nremarks'), "backends.0: must be 'sim'"),
     "a host without scratch": (_study("remarks", 'backends = ["host"]\nremarks'), "host_scratch: is missing"),
     "a device model": (_study("hdd-7200", "hdd-72000"), "experiment 'once': "),
+    "braces": (
+        lambda folder: (
+            _study("[series]", f"{_FITTED}\n[series]")(folder),
+            _study('"hdd-7200"', '"fitted"')(folder),
+        ),
+        "experiment 'once': ",
+    ),
     "no schedulers": (_study('"mq-deadline"]', "3]"), "'3' does not name a scheduler"),
     "a scheduler's grammar": (_study('"mq-deadline"]', '"../x"]'), "experiment 'once': "),
     "blocks": (_study("full = 6", "full = 0"), "blocks"),

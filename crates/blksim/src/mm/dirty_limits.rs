@@ -66,7 +66,9 @@ impl DirtyLimits {
     }
 
     /// Dirty pages and those under writeback, with the thresholds now.
-    pub(crate) fn level(&self, cache: &PageCache) -> Level {
+    ///
+    /// The hard limit follows them slowly; it is given as far as it has come.
+    pub(crate) fn level(&self, cache: &PageCache, hard_limit: u64) -> Level {
         let memory_pages = self.memory_pages.saturating_sub(self.administration_pages(cache));
         let limit = self.limit_of(memory_pages);
         let background = self.background.pages(memory_pages);
@@ -75,7 +77,7 @@ impl DirtyLimits {
             // As in the kernel: a background threshold at or above the limit counts as half of it.
             background: if background >= limit { limit / 2 } else { background },
             limit,
-            hard_limit: limit,
+            hard_limit: limit.max(hard_limit),
         }
     }
 
@@ -125,7 +127,7 @@ mod tests {
         }
         let nodes = 3900 / 64 * 4 / 28;
         for (buffers, taken) in [(0, 0), (1, 100 + nodes), (4, 400 + nodes)] {
-            let level = limits(buffers).level(&cache);
+            let level = limits(buffers).level(&cache, 0);
             assert_eq!(level.background, (100_000 - taken) / 10, "{buffers}");
             assert_eq!(level.limit, (100_000 - taken) / 5);
         }

@@ -97,8 +97,7 @@ impl Writeback {
 
     /// Dirty pages and their limits.
     pub(crate) fn level(&self, cache: &PageCache) -> Level {
-        let level = self.limits.level(cache);
-        Level { hard_limit: level.limit.max(self.throttle.hard_limit()), ..level }
+        self.limits.level(cache, self.throttle.hard_limit())
     }
 
     /// Whether the flusher has to write (`wb_over_bg_thresh`). Before its first page is written, a guest's new disk has no

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,6 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.labs.judgement.answers import JudgementAnswer, Outcome
 from blklab.labs.judgement.judge import Judgement
+
+AnswersOutcome = Literal["same", "faster", "slower", "mixed", "undecided", "broken"]
+_NEWS: tuple[Outcome, ...] = ("slower", "faster", "undecided")
+"""The worst first."""
 
 
 class _Part(BaseModel):
@@ -67,7 +72,7 @@ class JudgementDocument(_Part):
     machine: str
     base: KernelPart
     other: KernelPart
-    outcome: Literal["identical", "same", "faster", "slower", "mixed", "undecided", "broken"]
+    outcome: Literal["identical", AnswersOutcome]
     questions: int
     identical: int
     same_bytes: bool = False
@@ -90,18 +95,22 @@ class JudgementDocument(_Part):
         )
 
 
-def outcome_of(
-    judgement: Judgement,
-) -> Literal["identical", "same", "faster", "slower", "mixed", "undecided", "broken"]:
-    """One word for all answers; the worst news first."""
-    if judgement.of("broken"):
+def outcome_of(judgement: Judgement) -> Literal["identical", AnswersOutcome]:
+    """One word for all answers."""
+    return outcome_of_answers(judgement.answers) if judgement.answers else "identical"
+
+
+def outcome_of_answers(answers: Iterable[JudgementAnswer]) -> AnswersOutcome:
+    """One word for some answers; the worst news first."""
+    found = {answer.outcome for answer in answers}
+    if "broken" in found:
         return "broken"
-    slower, faster = bool(judgement.of("slower")), bool(judgement.of("faster"))
-    if slower or faster:
-        return "mixed" if slower and faster else "slower" if slower else "faster"
-    if not judgement.answers:
-        return "identical"
-    return "undecided" if judgement.of("undecided") else "same"
+    if {"slower", "faster"} <= found:
+        return "mixed"
+    for outcome in _NEWS:
+        if outcome in found:
+            return outcome
+    return "same"
 
 
 def _kernel(kernel: KernelBuild) -> KernelPart:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from blklab.labs.judgement.document import AnswerPart
+from blklab.labs.judgement.document import AnswerPart, AnswersOutcome, outcome_of_answers
 from blklab.labs.judgement.on_host import HostJudgement
 
 
@@ -25,7 +25,7 @@ class HostJudgementDocument(BaseModel):
     """The module."""
     build: str
     """Of the module."""
-    outcome: Literal["withheld", "same", "faster", "slower", "mixed", "undecided", "broken"]
+    outcome: Literal["withheld", AnswersOutcome]
     """``withheld`` if the unchanged copy differs from the original."""
     loads: list[str]
     rounds: int
@@ -44,27 +44,10 @@ class HostJudgementDocument(BaseModel):
             base=judgement.base,
             other=judgement.other,
             build=build,
-            outcome=outcome_on_host(judgement),
+            outcome="withheld" if judgement.withheld else outcome_of_answers(judgement.answers),
             loads=list(judgement.asked),
             rounds=judgement.rounds,
             runtime_ns=judgement.runtime_ns,
             answers=[AnswerPart.of(answer) for answer in judgement.answers],
             placebo=[AnswerPart.of(answer) for answer in judgement.placebo],
         )
-
-
-def outcome_on_host(
-    judgement: HostJudgement,
-) -> Literal["withheld", "same", "faster", "slower", "mixed", "undecided", "broken"]:
-    """One word for all answers; the worst news first."""
-    if judgement.withheld:
-        return "withheld"
-    found = {answer.outcome for answer in judgement.answers}
-    if "broken" in found:
-        return "broken"
-    if {"slower", "faster"} <= found:
-        return "mixed"
-    for outcome in ("slower", "faster", "undecided"):
-        if outcome in found:
-            return outcome
-    return "same"

@@ -13,7 +13,6 @@ from blklab.recordings.waits import TaskWaits, Waits
 from blklab.report.waits.weights import PriorityFinding, weight_findings
 
 _CLASSES = {0: "none", 1: "rt", 2: "be", 3: "idle"}
-"""Commands of threads that write on behalf of others: flushers and workers, journals, md, dm-crypt, loops."""
 _FEW = 0.01
 """A share that cannot matter."""
 

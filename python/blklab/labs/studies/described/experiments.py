@@ -29,6 +29,7 @@ from blklab.labs.studies.described.runs import (
 from blklab.labs.studies.published.processors import processors_of_study
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.protocol import NamedExperiment
+from blklab.labs.studies.replication.stalling_disk import stalling_disk
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.quantities.units import NS_PER_SECOND, parse_duration_ns
 from blklab.spec.experiment import ExperimentSpec
@@ -133,9 +134,8 @@ def _fitted_device(device: FittedDevice, runs: Mapping[str, Sequence[float]], *,
         raise SpecError(f"device: no published runs of {', '.join(device.schedulers) or 'no scheduler'}")
     mean = statistics.fmean(value for label in labels for value in runs[label])
     command_ns = device.command_bytes / (mean * device.unit_bytes) * NS_PER_SECOND
-    head = "fixed,latency={:.0f}ns," + device.parameters
     if steady:
-        return head.format(command_ns)
+        return stalling_disk(command_ns, device.parameters)
     if min(len(runs[label]) for label in labels) < 2:
         raise SpecError("device: two runs of each scheduler are the fewest that scatter")
     relative_variance = statistics.fmean(
@@ -145,10 +145,7 @@ def _fitted_device(device: FittedDevice, runs: Mapping[str, Sequence[float]], *,
     share = relative_variance * parse_duration_ns(device.window) / stall_ns if stall_ns else 1.0
     if share >= 1:
         raise SpecError(f"device: stalls of {device.stall} are too short for runs that scatter so much")
-    if not share:
-        return head.format(command_ns)
-    every_ns = stall_ns * (1 - share) / share
-    return head.format(command_ns * (1 - share)) + f",stall={device.stall},stall_every={every_ns:.0f}ns"
+    return stalling_disk(command_ns, device.parameters, stalled_share=share, stall=device.stall)
 
 
 def _check_series(

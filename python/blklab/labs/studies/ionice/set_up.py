@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from scipy import special
 
 from blklab.labs.studies.replication.options import FullAndQuick, Scaled, TomlTable
+from blklab.labs.studies.replication.stalling_disk import stalling_disk
 from blklab.labs.studies.replication.study_folder import StudyFolder
-from blklab.quantities.units import NS_PER_SECOND, parse_duration_ns
+from blklab.quantities.units import NS_PER_SECOND
 
 SAMPLE_NS = NS_PER_SECOND
 """Interval between iotop's samples: one second."""
@@ -131,9 +132,5 @@ def disk_target(
         stalled_share: Share of the time that the disk stalls.
         stall: Length of a stall.
     """
-    latency_ns = round(command_ns * (1 - stalled_share))
-    text = f"{scheme}:fixed,latency={latency_ns}ns,{set_up.disk.parameters}"
-    if not stalled_share:
-        return text
-    every_ns = round(parse_duration_ns(stall) * (1 - stalled_share) / stalled_share)
-    return f"{text},stall={stall},stall_every={every_ns}ns"
+    device = stalling_disk(command_ns, set_up.disk.parameters, stalled_share=stalled_share, stall=stall)
+    return f"{scheme}:{device}"
