@@ -65,10 +65,30 @@ def summary_lines(document: WhereDocument) -> list[str]:
     facts, tally, everything = waits.facts, waits.tally, waits.all
     how = f"recorded through {facts.capture}" if facts.capture else f"format {facts.format}"
     extent = f"{tally.ios} I/Os, {format_bytes(everything.bytes)} in {_time(tally.span_ns)}"
-    lines = [f"{document.file}: {extent} ({how})", *device_lines(waits)]
-    if tally.unmatched and tally.ios:
-        lines.append(f"{tally.unmatched} completions without an I/O: under way when the trace began, or lost")
-    return [*lines, *(f"not recorded: {text}" for text in facts.missing), *warning_lines(waits)]
+    return [f"{document.file}: {extent} ({how})", *device_lines(waits), *remark_lines(waits)]
+
+
+def remark_lines(waits: Waits) -> list[str]:
+    """Lines on the gaps of a recording."""
+    lines = []
+    if waits.tally.ios or not waits.tally.unmatched:
+        if not waits.completions_known:
+            lines.append("The trace has no completions, so nothing is known about waits.")
+        elif not waits.issues_known:
+            lines.append(
+                "The trace does not tell when I/Os were issued: the queue's and the device's part of a wait"
+                " are unknown."
+            )
+        elif not waits.queues_known:
+            lines.append(
+                "The trace begins with issues: the time in the queue is unknown, and a total is the device's."
+            )
+        if waits.tally.unmatched:
+            lines.append(
+                f"{waits.tally.unmatched} completions without an I/O: under way when the trace began, or lost"
+            )
+    lines += [f"not recorded: {text}" for text in waits.facts.missing]
+    return [*lines, *warning_lines(waits)]
 
 
 def warning_lines(waits: Waits) -> list[str]:
