@@ -17,10 +17,11 @@ IOPS = (300, 100, 30)
 SECONDS = 40
 WEIGHTS = {"small": 10, "middle": 30, "large": 60}
 LOAD = (
-    "[global]\nrw=randread\nbs=4k\nsize=300m\ndirect=1\nioengine=libaio\niodepth=32\ntime_based\nruntime={}s\n"
+    "[global]\nrw=randread\nbs=4k\nsize=300m\ndirect=1\n"
+    "ioengine=libaio\niodepth=32\ntime_based\nruntime={}s\n"
 )
-"""Deep enough that a job still waits for the disk when its processor is taken away for 200 ms: io.cost gives a share
-that its owner leaves for a moment to the others, and the largest group is the first that runs dry."""
+"""Deep enough that a job still waits for the disk when its processor is taken away for 200 ms: io.cost gives
+a share that its owner leaves for a moment to the others, and the largest group is the first that runs dry."""
 
 
 def three_jobs(seconds: int) -> str:

@@ -18,6 +18,7 @@ from blklab.errors import DeviceVanishedError, LockedError, RefusedError, Requir
 from blklab.linux.directories.trusted_path import untrusted_component
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.loop import first_free_index
+from blklab.linux.disks.offline import require_online
 from blklab.linux.disks.resolution import Resolution, resolve
 from blklab.linux.disks.zones import zoned_model
 from blklab.linux.journal.journal import Journal
@@ -98,6 +99,7 @@ class HostBackend:
             else:
                 resolution = _resolve(target)
                 leaves = resolution.leaves
+                require_online(leaves)
                 stack.enter_context(disk_locks(leaves, run_id=options.run_id))
                 _recover_killed_runs()
                 description = _describe_path(target, resolution)
@@ -139,6 +141,7 @@ class HostBackend:
         else:
             resolution = _resolve(target)
             leaves = resolution.leaves
+            require_online(leaves)
             space = _space_of(resolution, options, run_folder, None)
         return HostSession(
             description,

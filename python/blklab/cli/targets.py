@@ -19,6 +19,7 @@ from blklab.linux.disks.arrays import array_troubles
 from blklab.linux.disks.device_in_use import reasons_against_writing, why_not_readable
 from blklab.linux.disks.disk import Disk, Roots
 from blklab.linux.disks.mounts import Mount, read_mounts
+from blklab.linux.disks.offline import why_offline
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.disks.stack import all_disks, leaves_of
 from blklab.linux.disks.zones import zones_of
@@ -147,7 +148,7 @@ def _disk_entry(disk: Disk) -> dict[str, Any]:
         "refused_modules": {},
         "zoned": None,
         "mount_points": _mount_points(disk),
-        "warnings": array_troubles([disk.sys_path]),
+        "warnings": [*filter(None, [why_offline(disk.sys_path)]), *array_troubles([disk.sys_path])],
         "readable": False,
         "reads": "",
         "writable": False,

@@ -15,7 +15,7 @@ from blklab.errors import BlklabError, reason_of
 from blklab.linux.disks.disk import Disk
 from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.disks.stack import all_disks, leaves_of
-from blklab.linux.doctor.advice import arrays, elevator, encryption, group_weights, lockdown
+from blklab.linux.doctor.advice import arrays, elevator, encryption, group_weights, lockdown, offline
 from blklab.linux.doctor.finding import Finding
 from blklab.linux.processes.programs import find_program
 from blklab.quantities.units import format_bytes
@@ -33,7 +33,8 @@ def examine() -> list[Finding]:
     if sys.platform == "linux":
         findings += [_root(), _sysfs()]
         findings += _disks()
-        findings += [*elevator.check(), *lockdown.check(), *arrays.check(), *encryption.check()]
+        findings += [*offline.check(), *elevator.check(), *lockdown.check(), *arrays.check()]
+        findings += encryption.check()
         findings += group_weights.check(_active_schedulers())
         findings += [_fio(), *_tools(), _udev(), _cgroups(), *_recording(), _loop(), _room(), killed_runs()]
     findings += [_core(), _postgresql(), _chromium()]
