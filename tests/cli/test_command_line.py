@@ -107,6 +107,14 @@ def test_a_mistake_is_answered_with_a_suggestion(
     assert suggested in capsys.readouterr().err
 
 
+def test_the_bare_name_of_a_disk_is_answered_with_its_path(capsys: pytest.CaptureFixture[str]) -> None:
+    disks = [path.name for path in Path("/sys/block").iterdir() if Path("/dev", path.name).is_block_device()]
+    if not disks:
+        pytest.skip("this machine has no block device")
+    assert run(["compare", disks[0]]) == ExitCode.USAGE
+    assert f"did you mean /dev/{disks[0]}?" in capsys.readouterr().err
+
+
 def test_nothing_is_suggested_for_what_is_like_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["xyzzy"]) == ExitCode.USAGE
     message = capsys.readouterr().err
