@@ -98,6 +98,11 @@ def test_the_version_has_a_short_flag(capsys: pytest.CaptureFixture[str]) -> Non
         ("compare sim:fixed --budget 5", "5s or 5m?"),
         ("compare sim:fixed --good-enough 5", "5%"),
         ("workloads random-raed", "did you mean random-read"),
+        (
+            "run sim:nvme-tlc,fill=0.9 mixed-70-30",
+            'nvme-tlc: fill = "0.9": expected a whole percentage such as 90',
+        ),
+        ("run sim:nvme-tlc,fil=90 mixed-70-30", "nvme-tlc: fil: no such option; did you mean fill?"),
     ],
 )
 def test_a_mistake_is_answered_with_a_suggestion(
