@@ -98,6 +98,11 @@ def test_the_version_has_a_short_flag(capsys: pytest.CaptureFixture[str]) -> Non
         ("compare sim:fixed --budget 5", "5s or 5m?"),
         ("compare sim:fixed --good-enough 5", "5%"),
         ("workloads random-raed", "did you mean random-read"),
+        (
+            "run sim:nvme-tlc,fill=0.9 mixed-70-30",
+            'nvme-tlc: fill = "0.9": expected a whole percentage such as 90',
+        ),
+        ("run sim:nvme-tlc,fil=90 mixed-70-30", "nvme-tlc: fil: no such option; did you mean fill?"),
     ],
 )
 def test_a_mistake_is_answered_with_a_suggestion(
@@ -105,6 +110,14 @@ def test_a_mistake_is_answered_with_a_suggestion(
 ) -> None:
     assert run(shlex.split(typed)) == ExitCode.USAGE
     assert suggested in capsys.readouterr().err
+
+
+def test_the_bare_name_of_a_disk_is_answered_with_its_path(capsys: pytest.CaptureFixture[str]) -> None:
+    disks = [path.name for path in Path("/sys/block").iterdir() if Path("/dev", path.name).is_block_device()]
+    if not disks:
+        pytest.skip("this machine has no block device")
+    assert run(["compare", disks[0]]) == ExitCode.USAGE
+    assert f"did you mean /dev/{disks[0]}?" in capsys.readouterr().err
 
 
 def test_nothing_is_suggested_for_what_is_like_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -361,3 +361,16 @@ def test_the_page_is_named_and_opened_if_asked(
     assert not opened
     assert run(["where", str(trace), "--html", str(page), "--open"]) == ExitCode.OK
     assert opened == [str(page)]
+
+
+def test_results_of_a_benchmark_are_named_with_the_command_that_reads_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "hdparm.txt"
+    results.write_text(
+        "/dev/sda:\n Timing buffered disk reads: 1500 MB in  3.00 seconds = 500.00 MB/sec\n", encoding="utf-8"
+    )
+    assert run(["where", str(results)]) == ExitCode.DATA
+    shown = capsys.readouterr().err
+    assert "results of a benchmark (hdparm), not a trace" in shown
+    assert f"blklab analyse {results}" in shown

@@ -376,6 +376,32 @@ def test_a_header_without_its_bracket_is_read_as_fio_reads_it(tmp_path: Path) ->
         parse_workload("[\nrw=read\nsize=1m\n", name="a", source="a.fio")
 
 
+def test_text_behind_a_header_is_left_out_and_told() -> None:
+    work = parse_workload("[fio-test]G\nrw=read\nsize=1m", name="a", source="a.fio")
+    assert [job.name for job in work.jobs] == ["fio-test"]
+    assert "G stands after the header" in work.notes[0].message
+    commented = parse_workload("[a] ; G\nrw=read\nsize=1m", name="a", source="a.fio")
+    assert not commented.notes
+
+
+def test_command_lines_and_byte_order_marks_of_editors(tmp_path: Path) -> None:
+    with pytest.raises(JobFileError, match=r"a command line, not a job file: write \[name\]"):
+        parse_workload("fio --name=a --rw=read --size=1m", name="a", source="a.fio")
+    marked = tmp_path / "a.fio"
+    marked.write_text("[a]\nrw=read\nsize=1m", encoding="utf-8-sig")
+    assert [job.name for job in load_workload(str(marked)).jobs] == ["a"]
+
+
+def test_reads_and_writes_of_different_sizes_are_told_to_end_early() -> None:
+    mixed = "[a]\nrw=randrw\nbs=4k,64k\nsize=1m"
+    assert (
+        "share one map of visited blocks" in parse_workload(mixed, name="a", source="a.fio").notes[0].message
+    )
+    for without in ("norandommap=1", "rw=rw", "bs=4k", "random_distribution=zipf:1.2"):
+        notes = parse_workload(f"{mixed}\n{without}", name="a", source="a.fio").notes
+        assert not any("map of visited" in note.message for note in notes), without
+
+
 def test_options_that_blklab_decides_itself_are_left_out_with_a_note() -> None:
     work = read_as_job("rw=write\nbs=4k\nsize=1m\nioscheduler=bfq\nunlink=1\nallow_mounted_write=1")
     text = job_file_text(work, regions_in_directory(work), seed=1)

@@ -166,6 +166,22 @@ def test_logs_that_end_between_two_lines_say_so() -> None:
         assert not any("missing" in note for note in reading_of(name).notes), name
 
 
+def test_logs_that_end_between_complete_blocks_are_told_by_what_was_asked_for() -> None:
+    text = source_of("elbencho.txt").text.replace('"-r"', '"-rw"', 1)
+    (cut,) = read_text(text).problems
+    assert (cut.location.line, cut.message) == (
+        2,
+        "the command asks for WRITE, whose figures are missing: the log is cut off",
+    )
+    assert not read_text(text.replace("READ  ", "WRITE ", 1).replace('"-rw"', '"--write"', 1)).problems
+    requests = "".join(f"4 KiB <<< . (ext4 /dev/vda 252 GiB): request={n} time=3.94 ms\n" for n in (1, 2))
+    whole = source_of("ioping.txt").text
+    (cut,) = read_text(f"{whole}\n{requests}").problems
+    assert cut.location.line == len(whole.splitlines()) + 2
+    assert "no statistics follow these requests" in cut.message
+    assert len(read_text(f"{requests}{requests}{whole}").problems) == 2
+
+
 def test_rates_and_times_below_zero_are_damage() -> None:
     reading = read_text(source_of("diskspd.xml").text.replace(">1.783<", ">-1.783<", 1))
     assert "-1.783 ms is below 0" in reading.problems[0].message

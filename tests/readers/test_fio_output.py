@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from reader_cases import read_text, reading_of, source_of
 
+from blklab.errors import FormatError
 from blklab.labs.reanalysis.readers import READERS
 from blklab.labs.reanalysis.readers.protocol import Measurement, ReaderOptions, Reading, Source
 
@@ -243,6 +244,11 @@ def test_sysbench_rates_and_latencies() -> None:
     assert _values(older, "requests", threads="16") == [100]
     assert _values(older, "transferred") == [1.5]
     assert _values(older, "latency p95") == [5.6]
+
+
+def test_a_result_of_fio_without_jobs_says_why() -> None:
+    with pytest.raises(FormatError, match="without any job: fio was ended before a job began"):
+        read_text('{"fio version": "fio-3.33", "jobs": []}')
 
 
 def test_ioping_statistics() -> None:

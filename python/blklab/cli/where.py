@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from blklab.cli.browser import open_page
 from blklab.cli.commands import described_command
 from blklab.cli.options import json_option, open_option
 from blklab.cli.output import console_out, require_writable, write_text
-from blklab.errors import ExitCode
+from blklab.errors import ExitCode, FormatError
+from blklab.labs.reanalysis.readers import benchmark_of
 from blklab.recordings.trace import trace_formats
 from blklab.recordings.waits import analyse_waits
 from blklab.report.text.printer import Printer
@@ -61,7 +64,13 @@ def command(
     perf script.
     """
     require_writable(json_file, html_file)
-    waits = analyse_waits(record, format_name)
+    try:
+        waits = analyse_waits(record, format_name)
+    except FormatError as error:
+        if format_name is not None or (tool := benchmark_of(record)) is None:
+            raise
+        message = f"{record}: results of a benchmark ({tool}), not a trace"
+        raise FormatError(message, hint=f"blklab analyse {shlex.quote(record)} reads them") from error
     document = where_document(record, waits)
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))

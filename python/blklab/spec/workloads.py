@@ -258,7 +258,7 @@ def load_workload(name_or_path: str) -> Workload:
 
 def _read(path: Path, source: str, environment: Mapping[str, str] | None = None) -> Workload:
     try:
-        text = read_text(path)
+        text = read_text(path).removeprefix("\ufeff")
     except OSError as error:
         raise JobFileError(f"cannot be read: {error.strerror}", source=source) from error
     except UnicodeDecodeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -237,8 +238,12 @@ def test_folders_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     assert len(found) == 3
     empty = tmp_path / "empty"
     empty.mkdir()
+    # A pipe would be waited for; a link that leads nowhere is reported by name.
+    os.mkfifo(empty / "pipe")
     with pytest.raises(UsageError, match="no file is below"):
         files_below([str(empty)])
+    (empty / "lost").symlink_to("nowhere")
+    assert [Path(path).name for path in files_below([str(empty)])[0]] == ["lost"]
 
 
 def test_the_command_reads_a_folder(study: Path, capsys: pytest.CaptureFixture[str]) -> None:

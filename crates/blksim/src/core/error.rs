@@ -102,6 +102,9 @@ pub enum Error {
 
 fn locate(source: &str, line: Option<u32>, field: Option<&str>, message: &str) -> String {
     let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+    // A message that begins with the field's name needs it no second time.
+    let field = field.filter(|field| !message.starts_with(&format!("{field} ")));
+    let field = field.filter(|field| !message.starts_with(&format!("{field}:")));
     let field = field.map(|field| format!(": {field}")).unwrap_or_default();
     format!("{source}{line}{field}: {message}")
 }

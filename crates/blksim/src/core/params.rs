@@ -77,7 +77,7 @@ impl Unit {
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Boolean => "0 or 1".to_owned(),
             Self::Count | Self::Sectors => "a whole number".to_owned(),
-            Self::Percent => "a whole percentage".to_owned(),
+            Self::Percent => "a whole percentage such as 90 or 90%".to_owned(),
             _ if self.duration_ns().is_some() => {
                 format!("a duration such as 200us (a bare number counts {})", self.name())
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::file_sizes;
 use super::fractions::in_whole_numbers;
 use super::interpret;
-use super::job::{Extent, Job, JobFile, Remark};
+use super::job::{Distribution, Extent, Job, JobFile, PerDirection, Remark};
 use super::options::{Kind, Support, host_only};
 use super::replay::{JobReplay, KEY, PlanError, TaskPlan, check_together, decode};
 use super::setting::{Setting, Settings, in_binary_units, is_absent, read_setting};
@@ -47,6 +47,7 @@ struct Section {
     replay: Option<(u32, Vec<TaskPlan>)>,
     /// Its header lacks the `]`.
     unclosed: bool,
+    text_after_header: Option<String>,
 }
 
 impl Section {
@@ -58,6 +59,7 @@ impl Section {
             repeated: Vec::new(),
             replay: None,
             unclosed: false,
+            text_after_header: None,
         }
     }
 
@@ -116,7 +118,7 @@ pub fn parse(text: &str, source: &str) -> Result<JobFile, JobFileError> {
     let mut global = Settings::new();
     for section in sections {
         note_repeated(&section, &mut file);
-        note_unclosed(&section, &mut file);
+        note_header(&section, &mut file);
         if section.is_global() {
             extend(&mut global, &section.settings);
             continue;
@@ -198,23 +200,20 @@ fn split_sections(text: &str, place: Place) -> Result<Vec<Section>, JobFileError
                 sections.push(Section::unclosed(rest, line, place)?);
                 continue;
             };
-            let after = after.trim();
-            if !after.is_empty() && !after.starts_with([';', '#']) {
-                return Err(place.error(
-                    line,
-                    None,
-                    format!("unexpected text after the header: {after}"),
-                ));
-            }
             let name = name.trim();
             if name.is_empty() {
                 return Err(place.error(line, None, "a section needs a name"));
             }
-            sections.push(Section::new(name.to_owned(), line));
+            let mut section = Section::new(name.to_owned(), line);
+            let after = after.trim();
+            if !after.is_empty() && !after.starts_with([';', '#']) {
+                section.text_after_header = Some(after.to_owned());
+            }
+            sections.push(section);
             continue;
         }
         let Some(section) = sections.last_mut() else {
-            return Err(place.error(line, None, "an option stands before the first [section]"));
+            return Err(place.error(line, None, before_sections(content)));
         };
         if let Some((KEY, text)) = content.split_once('=').map(|(key, text)| (key.trim(), text)) {
             if section.is_global() || section.replay.is_some() {
@@ -231,6 +230,16 @@ fn split_sections(text: &str, place: Place) -> Result<Vec<Section>, JobFileError
     Ok(sections)
 }
 
+/// The mistake of a line before the first section.
+fn before_sections(content: &str) -> &'static str {
+    if content.split_whitespace().any(|word| word.starts_with("--")) {
+        "a command line, not a job file: write [name], and below it each option in a line of its \
+         own, without its --"
+    } else {
+        "an option stands before the first [section]"
+    }
+}
+
 /// Notes options that were given more than once in a section.
 fn note_repeated(section: &Section, file: &mut JobFile) {
     for &(option, line) in &section.repeated {
@@ -240,8 +249,15 @@ fn note_repeated(section: &Section, file: &mut JobFile) {
     }
 }
 
-/// Notes a header without its `]`.
-fn note_unclosed(section: &Section, file: &mut JobFile) {
+/// Notes a header without its `]`, or with text behind that.
+fn note_header(section: &Section, file: &mut JobFile) {
+    if let Some(text) = &section.text_after_header {
+        let (job, option) = (section.name.clone(), format!("[{}]{text}", section.name));
+        let message = format!(
+            "{text} stands after the header; fio makes it a part of the job's name, blklab leaves it out"
+        );
+        file.notes.push(Remark { job, option, line: section.line, message });
+    }
     if section.unclosed {
         let (job, option) = (section.name.clone(), format!("[{}", section.name));
         let message = format!(
@@ -317,6 +333,17 @@ fn note_effects(job: &Job, file: &mut JobFile) {
         let message =
             "libaio without direct=1 waits for each I/O in the kernel, so the depth has no effect";
         note("iodepth", message.to_owned());
+    }
+    let PerDirection { read, write } = &job.block_sizes;
+    let mixes = job.mode.random && job.mode.reads && job.mode.writes;
+    let maps = !job.norandommap
+        && job.block_align.is_none()
+        && !job.sizes_by_order
+        && matches!(job.distribution, Distribution::Uniform);
+    if mixes && maps && !job.time_based && read.smallest() != write.smallest() {
+        let message = "reads and writes of different sizes share one map of visited blocks, so the \
+                       job may end long before its size, as with fio; norandommap=1 leaves the map out";
+        note("readwrite", message.to_owned());
     }
 }
 

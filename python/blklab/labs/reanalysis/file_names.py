@@ -142,7 +142,7 @@ def files_below(paths: Sequence[str]) -> tuple[list[str], set[str]]:
         for folder, folders, names in os.walk(path):
             folders[:] = sorted((name for name in folders if not name.startswith(".")), key=_natural)
             shown = sorted((name for name in names if not name.startswith(".")), key=_natural)
-            below += [str(Path(folder) / name) for name in shown]
+            below += [str(path) for path in (Path(folder) / name for name in shown) if _may_be_read(path)]
             if len(below) > MOST_FILES:
                 raise UsageError(
                     f"{path}: more than {MOST_FILES} files are below this folder",
@@ -153,6 +153,11 @@ def files_below(paths: Sequence[str]) -> tuple[list[str], set[str]]:
         files += below
         found.update(below)
     return files, found
+
+
+def _may_be_read(path: Path) -> bool:
+    """Whether it is a file, or a link to nowhere, which a message names; a pipe would be waited for."""
+    return path.is_file() or not path.exists()
 
 
 def _natural(name: str) -> list[tuple[float, str]]:

@@ -80,6 +80,8 @@ def resolve(path: str, roots: Roots | None = None) -> Resolution:
 
 def _hint_of_missing(path: str) -> str:
     """Advice for a path that does not exist, which may be the name of a modelled device."""
+    if "/" not in path and (device := Path("/dev", path)).is_block_device():
+        return f"did you mean {device}?"
     if path in shipped_profiles():
         return f"did you mean sim:{path}?"
     if (drive := find_drive(path)) is not None:

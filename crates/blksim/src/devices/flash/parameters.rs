@@ -151,10 +151,10 @@ pub const PARAMETERS: &[Param] = &[
     ),
     Param::new(
         "fill",
-        Unit::Count,
+        Unit::Percent,
         100,
         (0, 100),
-        "how full the drive is, in percent from its start on; reads beyond need no medium",
+        "how full the drive is, from its start on; reads beyond need no medium",
     ),
     Param::new(
         "slots",

@@ -145,6 +145,11 @@ def read_source(
             f"{source.name}: a trace ({trace}), not the results of a benchmark",
             hint=f"blklab where {shlex.quote(source.name)} shows where its I/Os waited",
         )
+    if '"fio version"' in source.text[:1000]:
+        raise FormatError(
+            f"{source.name}: fio's JSON without any job: fio was ended before a job began, or failed",
+            hint="run the job again; fio says on the screen what was wrong",
+        )
     names = ", ".join(reader.NAME for reader in tried)
     if READERS["csv"].recognises(source):
         raise FormatError(
@@ -155,6 +160,16 @@ def read_source(
         f"{source.name}: in no known format (tried: {names})",
         hint="force a format with --reader NAME; a table with headings needs --value COLUMN",
     )
+
+
+def benchmark_of(path: str) -> str | None:
+    """The reader that recognises a file as the results of a tool; `None` for a table, and for all else."""
+    try:
+        source, _ = load_source(path)
+    except FormatError:
+        return None
+    tools = (reader for reader in READERS.values() if reader.NAME != "csv")
+    return next((reader.NAME for reader in tools if reader.recognises(source)), None)
 
 
 def _trace_format(name: str) -> str | None:

@@ -2,11 +2,15 @@
 
 "First done" is the rate until the first thread had done its share, "last done" until all had. Rates are whole
 numbers. Without ``--base10`` throughput is in MiB/s.
+
+A log that ends between two complete operations is known as cut off by its command line, if that asks for
+writes or reads that are missing. A log of the screen has no command line: there it cannot be told.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 from blklab.analysis.metrics import Better
 from blklab.labs.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
@@ -47,6 +51,11 @@ _OPTIONS = {
     "random": re.compile(r"(?:^| )--(rand)(?: |$)"),
 }
 """Settings in the command line."""
+_ASKED = {
+    "WRITE": (re.compile(r"(?:^| )(?:-[a-zA-Z]*w|--write)(?![\w-])"), ("WRITE", "RWMIX", "MIX-T", "NET")),
+    "READ": (re.compile(r"(?:^| )(?:-[a-zA-Z]*r|--read)(?![\w-])"), ("READ",)),
+}
+"""Operations that a command line asks for, and the beginnings of the names under which they are printed."""
 _TO_US = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _SHOWN_PERCENTILES = ("50", "99")
 
@@ -67,6 +76,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     scheduler: dict[str, str] = {}
     settings: dict[str, str] = {}
     operation: dict[str, str] = {}
+    run = _Run()
     begin = 0
     unended = source.unended_line
     for number, line in enumerate(source.lines, start=1):
@@ -74,11 +84,14 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         if operation and (_COMMAND.match(stripped) or _HEADING.match(stripped)):
             _unended(reading, source.at(begin), operation)
         if command := _COMMAND.match(stripped):
-            settings, operation = _settings(command["command"]), {}
+            run.check(reading)
+            run = _Run(command["command"].replace('"', ""), source.at(number))
+            settings, operation = _settings(run.command), {}
         elif schedulers := _SCHEDULERS.match(stripped):
             scheduler = {"scheduler": schedulers["active"]}
         elif begun := _OPERATION.match(stripped):
             operation, begin = {"operation": begun["operation"]}, number
+            run.operations.append(begun["operation"])
         elif stripped == "---" or _HEADING.match(stripped):
             operation = {}
         elif operation and _BEGUN.match(stripped) and not _NEITHER.search(stripped):
@@ -88,7 +101,26 @@ def read(source: Source, options: ReaderOptions) -> Reading:
                 reading.problem(source.at(number), "a line of the results is truncated or damaged")
     if operation:
         _unended(reading, source.at(begin), operation)
+    run.check(reading)
     return reading
+
+
+@dataclass
+class _Run:
+    """A command line, and the operations below it."""
+
+    command: str = ""
+    location: Location | None = None
+    operations: list[str] = field(default_factory=list)
+
+    def check(self, reading: Reading) -> None:
+        """Reports operations that were asked for and are missing."""
+        if self.location is None:
+            return
+        for name, (form, printed) in _ASKED.items():
+            if form.search(self.command) and not any(one.startswith(printed) for one in self.operations):
+                message = f"the command asks for {name}, whose figures are missing: the log is cut off"
+                reading.problem(self.location, message)
 
 
 def _unended(reading: Reading, location: Location, operation: dict[str, str]) -> None:
@@ -98,8 +130,7 @@ def _unended(reading: Reading, location: Location, operation: dict[str, str]) ->
 
 
 def _settings(command: str) -> dict[str, str]:
-    words = command.replace('"', "")
-    found = {name: form.search(words) for name, form in _OPTIONS.items()}
+    found = {name: form.search(command) for name, form in _OPTIONS.items()}
     return {name: match[1].lower() for name, match in found.items() if match}
 
 

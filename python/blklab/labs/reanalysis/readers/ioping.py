@@ -2,11 +2,15 @@
 
 The first request warms up and is not in ioping's statistics. Its ``KiB`` and ``MiB`` are powers of two; older
 versions write ``kb/s`` and ``mb/s`` for the same.
+
+Requests without statistics below them are the rest of a run that was cut off. A log that ends behind complete
+statistics may lack further runs, which nothing in it tells.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from blklab.labs.reanalysis.readers.numbers import NUMBER
 from blklab.labs.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
@@ -21,6 +25,7 @@ _RATES = re.compile(
     rf"(?P<iops>{NUMBER})(?: (?P<thousands>[kMG]))? iops, "
     rf"(?P<rate>{NUMBER}) (?P<rate_unit>[KMGTkmgt]?i?[bB])/s$"
 )
+_REQUEST = re.compile(r"\brequest=(?P<number>\d+) time=")
 _RATES_BEGIN = re.compile(rf"^{NUMBER}(?: [kMG])? requests completed in ")
 _TIMES = re.compile(
     rf"^min/avg/max/mdev = (?P<min>{NUMBER})(?: (?P<min_unit>\w+))? ?/ ?"
@@ -46,10 +51,13 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     scheduler: dict[str, str] = {}
     factors: dict[str, str] = {}
     opened: int | None = None
+    requests = _Requests()
     for number, line in enumerate(source.lines, start=1):
         stripped, location = line.strip(), source.at(number)
+        requests.follow(reading, stripped, location)
         if title := _TITLE.match(stripped):
             _check_ended(reading, source, opened)
+            requests.begin = None
             factors, opened = {**scheduler, "target": title["target"]}, number
         elif schedulers := _SCHEDULERS.match(stripped):
             scheduler = {"scheduler": schedulers["active"]}
@@ -68,7 +76,28 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         elif _RATES_BEGIN.match(stripped) or stripped.startswith("min/avg/max"):
             reading.problem(location, "a line of the statistics is truncated or damaged")
     _check_ended(reading, source, opened)
+    requests.check_ended(reading)
     return reading
+
+
+@dataclass
+class _Requests:
+    """The requests of a run, which its statistics follow."""
+
+    begin: Location | None = None
+
+    def follow(self, reading: Reading, line: str, location: Location) -> None:
+        """Notes where a run's requests begin."""
+        if request := _REQUEST.search(line):
+            if request["number"] == "1":
+                self.check_ended(reading)
+                self.begin = None
+            self.begin = self.begin or location
+
+    def check_ended(self, reading: Reading) -> None:
+        """Reports requests that no statistics followed."""
+        if self.begin is not None:
+            reading.problem(self.begin, "no statistics follow these requests: the log is cut off")
 
 
 def _rates(reading: Reading, rates: re.Match[str], factors: dict[str, str], location: Location) -> None:
