@@ -6,10 +6,13 @@ a root of the machine's image, by the installed package, and their cache is put 
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import tempfile
 from pathlib import Path
+
+import pytest
 
 from vm.frozen import installation
 from vm.image import Image
@@ -39,7 +42,8 @@ tar -C root/root -cf {product} {cache}
 def build_natively(image: Image, machine: Machine, commands: str) -> None:
     """Runs commands in a root of the image, and gives the machine blklab's cache of them.
 
-    Nothing is written to the image. What is mounted is gone with the namespace.
+    Nothing is written to the image. What is mounted is gone with the namespace. Where the archive's source and
+    kernel were of two versions when the image was made, nothing can be built, and the test is skipped.
     """
     with tempfile.TemporaryDirectory(dir=image.session, prefix="root-") as name:
         folder = Path(name)
@@ -63,5 +67,8 @@ def build_natively(image: Image, machine: Machine, commands: str) -> None:
             text=True,
             check=False,
         )
+        missing = re.search("error: (the source of Linux .* is missing; .*)", done.stderr)
+        if missing is not None:
+            pytest.skip(f"Debian's archive has a newer source than kernel: {missing[1]}")
         assert done.returncode == 0, done.stderr
         machine.run("tar -C /root -xf -", stdin=product.read_bytes())
