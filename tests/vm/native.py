@@ -42,8 +42,8 @@ tar -C root/root -cf {product} {cache}
 def build_natively(image: Image, machine: Machine, commands: str) -> None:
     """Runs commands in a root of the image, and gives the machine blklab's cache of them.
 
-    Nothing is written to the image. What is mounted is gone with the namespace. Where the archive's source and
-    kernel were of two versions when the image was made, nothing can be built, and the test is skipped.
+    Nothing is written to the image. What is mounted is gone with the namespace. Where the archive's source
+    and kernel were of two versions when the image was made, nothing can be built, and the test is skipped.
     """
     with tempfile.TemporaryDirectory(dir=image.session, prefix="root-") as name:
         folder = Path(name)
