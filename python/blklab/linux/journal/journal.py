@@ -29,9 +29,9 @@ from blklab.linux.journal.state import SUFFIX, journal_directory, make_private_d
 from blklab.linux.journal.undo import UndoResult, identity_of, undo_all
 from blklab.linux.journal.undo_places import HELD, OWN_PREFIXES
 from blklab.linux.journal.unrestored import report_unrestored
+from blklab.linux.machine.scheduler_modules import is_loaded
 from blklab.linux.processes.process_groups import start_ticks
 from blklab.linux.processes.signals import ENDING_SIGNALS, shielded
-from blklab.linux.queue.scheduler_modules import is_loaded
 from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
 from blklab.quantities.visible import visible_lines
 from blklab.records.run_ids import is_run_id

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from blklab.errors import RefusedError
 from blklab.linux.journal.journal import Journal
-from blklab.linux.queue.scheduler_modules import (
+from blklab.linux.machine.scheduler_modules import (
     GROUP_WEIGHTS,
     find_scheduler_modules,
     insert_module,
