@@ -247,11 +247,11 @@ def test_the_command_builds_and_says_what_it_would_build(
 def test_the_python_face_asks_the_gate(built: ModuleRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[str]()
 
-    def refuse(module: BuiltModule, **_: object) -> None:
+    def refuse(module: BuiltModule, _: object) -> None:
         asked.append(module.record.name)
         raise RefusedError("mine stays out of this machine's kernel")
 
-    monkeypatch.setattr("blklab.cli.gate.gate_module", refuse)
+    monkeypatch.setattr("blklab.labs.gate.arms.gate_module", refuse)
     monkeypatch.setattr("blklab.api.experiments.run_comparison", lambda *_, **__: 1 / 0)
     experiment: dict[str, Any] = {
         "schedulers": "kyber,kyber@mine",

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from blklab.analysis.between_runs import RunsComparison, compare_runs
 from blklab.analysis.verdict import Analysis, analyse
 from blklab.backends import THIS_MACHINE, Workers
 from blklab.cli.commands import described_command
-from blklab.cli.gate import gate_arms, no_gate_option
+from blklab.cli.gate import no_gate_option
 from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.monitoring_files import write_monitoring
 from blklab.cli.options import (
@@ -28,14 +29,16 @@ from blklab.cli.options import (
     quiet_option,
     store_option,
 )
-from blklab.cli.output import console_out, print_note, require_writable, write_own_text, write_text
-from blklab.cli.progress import ProgressDisplay
+from blklab.cli.output import require_writable, write_own_text, write_text
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpecError, UsageError
 from blklab.experiment.nearest_model import answer_of_nearest_model, nearest_model_beneath
 from blklab.experiment.observation import is_observed_unasked, with_observed_runs
 from blklab.experiment.pipeline import check_workers, compare, planned_commands
 from blklab.experiment.prerequisites import require_all
+from blklab.labs.gate.arms import gate_arms
 from blklab.linux.scratch.space import Announce
+from blklab.progress.experiment import ProgressDisplay
+from blklab.progress.gate import GateDisplay
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.run_files import default_report_file
@@ -43,6 +46,7 @@ from blklab.records.store import Store
 from blklab.report.documents.comparison import COMPARE_SCHEMA, CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
 from blklab.report.summary.model_answer import asks_model, contradicts
+from blklab.report.terminal import console_out, print_note
 from blklab.report.text.between_runs import render_change
 from blklab.report.text.comparison import render
 from blklab.report.text.short_verdict import short_verdict
@@ -221,7 +225,7 @@ def compare_and_show(
     machine_files = (json_file, openmetrics_file, junit_file)
     require_writable(html_file, *machine_files)
     if gates:
-        gate_arms(specs, quiet=quiet)
+        gate_arms(specs, partial(GateDisplay, quiet=quiet))
     documents: list[CompareDocument] = []
     code: int = ExitCode.OK
     with Store.opened(store_url) as store:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from blklab.cli.progress import ProgressDisplay
 from blklab.labs.calibration.host_fidelity import (
     MEDIAN_LIMIT,
     ORDER_LIMIT,
@@ -12,6 +11,7 @@ from blklab.labs.calibration.host_fidelity import (
 )
 from blklab.labs.calibration.loads import Load
 from blklab.labs.calibration.measuring import memory_device
+from blklab.progress.experiment import ProgressDisplay
 from blklab.report.terminal import Terminal
 from blklab.spec.machines import load_machine
 

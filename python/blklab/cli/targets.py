@@ -13,7 +13,7 @@ from rich.table import Table
 from blklab.backends.uml_requirements import guest_obstacle
 from blklab.cli.commands import described_command
 from blklab.cli.options import json_option
-from blklab.cli.output import console_out, write_text
+from blklab.cli.output import write_text
 from blklab.errors import BlklabError
 from blklab.linux.directories.mounts import Mount, read_mounts
 from blklab.linux.disks.arrays import array_troubles
@@ -25,7 +25,7 @@ from blklab.linux.disks.zones import zones_of
 from blklab.linux.machine.scheduler_modules import find_scheduler_modules
 from blklab.linux.queue.schedulers import mark_module, offered_schedulers
 from blklab.quantities.units import format_bytes
-from blklab.report.terminal import styled
+from blklab.report.terminal import console_out, styled
 from blklab.spec.atlas import AtlasDrive, drives
 from blklab.spec.drive_classes import known_rotational
 from blklab.spec.profiles import calibrated_profiles, device_kinds, shipped_profiles
