@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from blklab.labs.calibration.disk.ground import RAMP_DIVISOR, DiskMeasurement, measurement_of
@@ -10,9 +10,6 @@ from blklab.labs.calibration.disk.loads import Load
 from blklab.simulator.request import SimulationRequest
 from blklab.simulator.simulation import simulate_many
 from blklab.spec.machines import Machine
-
-Runtimes = Mapping[str, int]
-"""Microseconds of each load, by its name."""
 
 
 @dataclass
