@@ -108,7 +108,7 @@ def _real_journal(state: Path, scratch: Path) -> tuple[Path, bytes, list[Path]]:
     made = [scratch / f"made-{number}" for number in range(3)]
     entries = [{"kind": "file", "path": str(file), "parent_inode": scratch.stat().st_ino} for file in made]
     queue = {"kind": "queue", "disk": {"sys_path": "/sys/block/none-such", "name": "none-such"}}
-    mount = {"kind": "mount", "path": str(scratch / ".blklab-dead" / "none")}
+    mount: dict[str, object] = {"kind": "mount", "path": str(scratch / ".blklab-dead" / "none")}
     entries[1:1] = [{**queue, "snapshot": {"scheduler": "none", "attributes": {"nr_requests": "64"}}}, mount]
     path = dead_journal(state, "dead", entries)
     return path, path.read_bytes(), made

@@ -23,7 +23,7 @@ from blklab.errors import (
 from blklab.linux.journal import module_loading
 from blklab.linux.journal import modules as journal_modules
 from blklab.linux.journal.journal import Journal
-from blklab.linux.journal.module_loading import load_module_file
+from blklab.linux.journal.module_loading import ModuleInsertion
 from blklab.linux.machine.kernel_log import LogLine
 from blklab.linux.machine.kernel_mistakes import MistakeWatch, mistakes_in
 from blklab.modules import building
@@ -142,15 +142,15 @@ def test_a_module_is_recorded_loaded_and_unloaded(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("BLKLAB_STATE_DIR", str(tmp_path / "state"))
     kernel = Kernel(monkeypatch)
     with Journal.create("run-1", "a test") as journal:
-        load_module_file(Path("/x/blklab_mine.ko"), "v1", journal)
-        load_module_file(Path("/x/blklab_mine.ko"), "v1", journal)
+        ModuleInsertion(Path("/x/blklab_mine.ko"), "v1", journal).make()
+        ModuleInsertion(Path("/x/blklab_mine.ko"), "v1", journal).make()
         assert '"module":"blklab_mine"' in journal.path.read_text().replace(" ", "")
         assert kernel.loaded == {"blklab_mine": "v1"}
         with (
             Journal.create("run-2", "a test") as other,
             pytest.raises(RefusedError, match="another build of the module"),
         ):
-            load_module_file(Path("/x/blklab_mine.ko"), "v2", other)
+            ModuleInsertion(Path("/x/blklab_mine.ko"), "v2", other).make()
         assert kernel.loaded
     assert not kernel.loaded
 

@@ -15,7 +15,6 @@ from blklab.backends.cluster.client import Cluster
 from blklab.experiment.blocks import Observer, Progress
 from blklab.experiment.outlook import Outlook
 from blklab.experiment.pipeline import compare as run_comparison
-from blklab.labs.gate.arms import gate_arms
 from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.progress.experiment import ProgressDisplay
 from blklab.progress.gate import GateDisplay
@@ -228,6 +227,8 @@ def _pass_gate(spec: ExperimentSpec, progress: bool | None) -> None:
     """Puts the experiment's modules through the gate before the host, as the command does."""
     if all(choice.kernel is None for choice in spec.schedulers):
         return
+    from blklab.labs.gate.arms import gate_arms  # noqa: PLC0415 - few experiments have modules
+
     gate_arms([spec], partial(GateDisplay, quiet=not _shows(progress)))
 
 

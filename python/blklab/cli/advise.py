@@ -13,7 +13,7 @@ import click
 from blklab.cli import compare
 from blklab.cli.apply import apply_run
 from blklab.cli.commands import described_command
-from blklab.cli.compare import compare_and_show
+from blklab.cli.comparing import compare_and_show
 from blklab.cli.options import dry_run_option, json_option, quiet_option, store_option, values_of
 from blklab.cli.output import require_writable, write_text
 from blklab.errors import BlklabError, ExitCode, UsageError
