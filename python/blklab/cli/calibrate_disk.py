@@ -24,7 +24,7 @@ from blklab.labs.calibration.disk.calibrate import calibrated
 from blklab.labs.calibration.disk.document import DiskCalibration
 from blklab.labs.calibration.disk.ground import SessionGround, opened_ground
 from blklab.labs.calibration.disk.lengths import PROBE_RUNTIME_US
-from blklab.labs.calibration.disk.loads import REFERENCE, Load
+from blklab.labs.calibration.disk.loads import REFERENCE, CalibrationLoad
 from blklab.labs.calibration.disk.profile_file import (
     mixed_lines,
     profile_text,
@@ -71,7 +71,7 @@ class _Display(ProgressLine):
         self.move(0, None)
         self.log(line)
 
-    def measuring(self, load: Load, *, done: int, planned: int, left_ns: int) -> None:
+    def measuring(self, load: CalibrationLoad, *, done: int, planned: int, left_ns: int) -> None:
         """A measurement begins."""
         left = f"at most {format_duration(left_ns)} left" if left_ns else "a little left"
         self.show(f"run {done + 1}: {load.name}", left)

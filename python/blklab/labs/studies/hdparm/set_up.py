@@ -42,7 +42,7 @@ class BusyDisk(TomlTable):
     blocks: Scaled[int]
 
 
-class Machine(TomlTable):
+class StudiedMachine(TomlTable):
     """One of the document's two machines, and the model of its disk."""
 
     name: str
@@ -150,13 +150,13 @@ class FourSchedulersSetUp(TomlTable):
     tests: TimingTests
     runs: RunCounts
     queue: dict[str, str]
-    machines: list[Machine]
+    machines: list[StudiedMachine]
     agreement: Agreement
     busy_wait: BusyWait
     tunables: Tunables
     busy_disk: BusyDisk
 
-    def machines_at(self, options: StudyOptions) -> list[Machine]:
+    def machines_at(self, options: StudyOptions) -> list[StudiedMachine]:
         """Both machines; on the host this machine, compared with the values of machine 1."""
         if options.backend != "host":
             return self.machines
