@@ -33,7 +33,7 @@ from blklab.labs.calibration.disk.flash.spare import (
     steady_overwrite_rate,
 )
 from blklab.labs.calibration.disk.ground import opened_ground
-from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad
 from blklab.labs.calibration.disk.profile_file import profile_text
 from blklab.labs.calibration.disk.saved import SavedDesign, saved_measurements
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
@@ -55,7 +55,7 @@ class Quiet:
     def announce(self, line: str) -> None:
         """Not shown."""
 
-    def measuring(self, load: Load, *, done: int, planned: int, left_ns: int) -> None:
+    def measuring(self, load: CalibrationLoad, *, done: int, planned: int, left_ns: int) -> None:
         """Not shown."""
 
 

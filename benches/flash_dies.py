@@ -17,7 +17,7 @@ from hidden_disks import drawn_disk
 from blklab.labs.calibration.disk.flash.loads import READ_US, sized
 from blklab.labs.calibration.disk.flash.structure import stripe_bytes, structure_of
 from blklab.labs.calibration.disk.ground import DiskMeasurement, opened_ground
-from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
 
@@ -28,7 +28,7 @@ def counted(device: str, seed: int) -> tuple[int, int, int] | None:
     with opened_ground(parse_target(f"sim:{device}"), seed=seed, machine=machine) as ground:
         numbers = iter(range(1000))
 
-        def measure(load: Load, runtime_us: int) -> DiskMeasurement:
+        def measure(load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
             return ground.measure(load, number=next(numbers), runtime_us=runtime_us)
 
         space = ground.facts.space_bytes

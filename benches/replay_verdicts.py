@@ -30,9 +30,9 @@ from recorded_loads import is_model, load_without_ramp, record_guest, record_sim
 
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.verdict import Analysis, analyse
-from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError
 from blklab.experiment.pipeline import compare
+from blklab.progress.experiment import ProgressDisplay
 from blklab.quantities.units import parse_duration_ns
 from blklab.records.store import Store
 from blklab.spec.request import SpecValues, build_specs

@@ -17,7 +17,7 @@ from hidden_disks import KINDS, drawn_disk
 
 from blklab.labs.calibration.disk.ground import DiskMeasurement, opened_ground
 from blklab.labs.calibration.disk.limits import Limits, buffer_load, with_write_buffer
-from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
 
@@ -32,7 +32,7 @@ def buffer_of(device: str, seed: int) -> Limits:
         facts = ground.facts
         numbers = iter(range(100))
 
-        def measure(load: Load, runtime_us: int) -> DiskMeasurement:
+        def measure(load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
             return ground.measure(load, number=next(numbers), runtime_us=runtime_us)
 
         load = buffer_load(

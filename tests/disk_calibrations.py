@@ -7,7 +7,7 @@ from pathlib import Path
 from blklab.labs.calibration.disk.calibrate import calibrated
 from blklab.labs.calibration.disk.document import DiskCalibration
 from blklab.labs.calibration.disk.ground import opened_ground
-from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad
 from blklab.labs.calibration.disk.saved import SavedDesign, saved_measurements
 from blklab.spec.machines import load_machine
 from blklab.spec.targets import parse_target
@@ -20,7 +20,7 @@ class SilentObserver:
 
     def announce(self, line: str) -> None: ...
 
-    def measuring(self, load: Load, *, done: int, planned: int, left_ns: int) -> None:
+    def measuring(self, load: CalibrationLoad, *, done: int, planned: int, left_ns: int) -> None:
         assert 0 <= done <= planned
         assert left_ns >= 0
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from against_itself import against_itself, passing_store
 
 from blklab.analysis.verdict import analyse
-from blklab.cli.output import console_out
-from blklab.cli.progress import ProgressDisplay
 from blklab.experiment.pipeline import compare
+from blklab.progress.experiment import ProgressDisplay
+from blklab.report.terminal import console_out
 from blklab.spec.request import SpecValues, build_specs
 
 

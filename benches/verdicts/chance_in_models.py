@@ -35,8 +35,8 @@ from blklab.analysis.statistics.series import shared_values
 from blklab.analysis.values import values_begun
 from blklab.backends import sim
 from blklab.backends.protocol import SessionOptions
-from blklab.cli.output import console_out
 from blklab.report.pages.markdown import markdown_table
+from blklab.report.terminal import console_out
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.plan import Plan

@@ -20,7 +20,7 @@ from blklab.analysis.designs import PopulationDesign, design_of
 from blklab.analysis.questions import Question
 from blklab.analysis.ranking import metric_verdict
 from blklab.analysis.statistics.intervals import t_quantile
-from blklab.analysis.statistics.population import Effect, PopulationDifference, population_difference
+from blklab.analysis.statistics.population import DriveEffect, PopulationDifference, population_difference
 from blklab.quantities.sample_units import DRIVES
 from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
@@ -139,7 +139,9 @@ def _fleet(kind: FleetKind, generator: np.random.Generator, number: int) -> Flee
     return _judge(experiments, truth, new)
 
 
-def _judge(experiments: Sequence[dict[tuple[str, str], Effect]], truth: Floats, new: Floats) -> FleetOutcome:
+def _judge(
+    experiments: Sequence[dict[tuple[str, str], DriveEffect]], truth: Floats, new: Floats
+) -> FleetOutcome:
     differences: dict[tuple[str, str], PopulationDifference] = {}
 
     def difference(_: Question, first: str, second: str) -> PopulationDifference:
@@ -179,7 +181,7 @@ def _judge(experiments: Sequence[dict[tuple[str, str], Effect]], truth: Floats, 
     )
 
 
-def weighted_rejects(effects: Sequence[Effect], mean: float) -> bool:
+def weighted_rejects(effects: Sequence[DriveEffect], mean: float) -> bool:
     """The usual random-effects test of a mean.
 
     The variance between drives is Paule and Mandel's, the test that of Hartung, Knapp, Sidik and Jonkman.
@@ -206,7 +208,7 @@ def weighted_rejects(effects: Sequence[Effect], mean: float) -> bool:
 
 def _experiment(
     generator: np.random.Generator, truth: Floats, scatter: float, *, settled: bool
-) -> dict[tuple[str, str], Effect]:
+) -> dict[tuple[str, str], DriveEffect]:
     """The drive's own ratios with their standard errors."""
     spec = specification(LABELS, settled=settled)
     pairs = list(itertools.combinations(LABELS, 2))
@@ -216,7 +218,7 @@ def _experiment(
         for first, second in pairs:
             ratios = logs[:, LABELS.index(first)] - logs[:, LABELS.index(second)]
             error = float(ratios.std(ddof=1)) / math.sqrt(FIXED_BLOCKS)
-            found[first, second] = Effect(float(ratios.mean()), error)
+            found[first, second] = DriveEffect(float(ratios.mean()), error)
         return found
     spec = spec.model_copy(update={"seed": int(generator.integers(1 << 40))})
     noise = generator.normal(0, scatter, DEFAULT_BUDGET_BLOCKS * len(LABELS))
@@ -228,7 +230,7 @@ def _experiment(
     design = design_of(spec)
     differences = {(one, other): design.difference(values[one], values[other]) for one, other in pairs}
     return {
-        pair: Effect(found.log_ratio, found.standard_error)
+        pair: DriveEffect(found.log_ratio, found.standard_error)
         for pair, found in differences.items()
         if found is not None
     }

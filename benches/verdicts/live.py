@@ -30,13 +30,13 @@ from against_itself import passing_store
 
 from blklab.analysis.comparison import Comparison
 from blklab.analysis.verdict import Analysis, analyse
-from blklab.cli.output import console_out
-from blklab.cli.progress import ProgressDisplay
 from blklab.experiment import racing
 from blklab.experiment.pipeline import compare
 from blklab.linux.queue.settings import QueueSettings
+from blklab.progress.experiment import ProgressDisplay
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.store import Store
+from blklab.report.terminal import console_out
 from blklab.spec.request import SpecValues, build_specs
 from blklab.spec.schedulers import SchedulerChoice
 

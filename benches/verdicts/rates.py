@@ -10,8 +10,8 @@ from typing import Generic, Protocol, TypeVar
 from pool import add_pool_options, pool_of
 from scipy.stats import binomtest
 
-from blklab.cli.output import console_out
 from blklab.report.pages.markdown import markdown_table
+from blklab.report.terminal import console_out
 from blklab.spec.experiment import DEFAULT_CONFIDENCE
 
 LEVEL = 1 - DEFAULT_CONFIDENCE

@@ -20,12 +20,12 @@ from against_itself import against_itself, passing_store
 
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.values import metric_values
-from blklab.cli.output import console_out
-from blklab.cli.progress import ProgressDisplay
 from blklab.errors import LockedError
 from blklab.experiment.pipeline import compare
+from blklab.progress.experiment import ProgressDisplay
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.store import Store
+from blklab.report.terminal import console_out
 from blklab.spec.request import SpecValues, build_specs
 
 WORKLOADS = ("random-read-4k-qd1", "random-read-4k-qd32", "buffered-sequential-read", "mixed-70-30")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from blklab.cli.output import console_out
+from blklab.report.terminal import console_out
 
 WINDOW_MS = 50
 LOADS = {

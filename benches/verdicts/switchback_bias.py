@@ -31,7 +31,6 @@ from blklab.analysis.slot_values import merged_jobs
 from blklab.analysis.verdict import Analysis, analyse
 from blklab.backends import sim, uml
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.cli.output import console_out
 from blklab.experiment.slots import ON_A_MODEL, PILOT_FAILED, piloted, reasons_for_runs
 from blklab.experiment.switchback import FINAL_CHECK, influence, lengthened
 from blklab.linux.machine.description import describe_machine
@@ -39,6 +38,7 @@ from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import JobSample, RunSample
 from blklab.report.pages.markdown import markdown_table
+from blklab.report.terminal import console_out
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import Cell, CellKey, derive_seed
 from blklab.spec.request import SpecValues, build_specs

@@ -9,11 +9,11 @@ import pytest
 
 from blklab.analysis.designs import PopulationDesign
 from blklab.analysis.statistics.intervals import t_quantile
-from blklab.analysis.statistics.population import Effect, PopulationDifference, population_difference
+from blklab.analysis.statistics.population import DriveEffect, PopulationDifference, population_difference
 
 
 def _of(values: list[float], error: float = 0.0) -> PopulationDifference:
-    return population_difference([Effect(value, error) for value in values], margin=0.02)
+    return population_difference([DriveEffect(value, error) for value in values], margin=0.02)
 
 
 @pytest.mark.parametrize("drives", [3, 5, 12, 40])
@@ -87,7 +87,7 @@ def test_predictions_hold_as_often_as_they_say(spread: float) -> None:
         true = generator.normal(0.05, spread, 7)
         values = true[1:] + generator.normal(0, 0.02, 6)
         errors = 0.02 * np.sqrt(generator.chisquare(5, 6) / 5)
-        effects = [Effect(*pair) for pair in zip(values.tolist(), errors.tolist(), strict=True)]
+        effects = [DriveEffect(*pair) for pair in zip(values.tolist(), errors.tolist(), strict=True)]
         low, high = population_difference(effects, margin=0.02).prediction(0.95) or (0.0, 0.0)
         held += low <= true[0] <= high
     # Three standard errors of the simulation beyond 93 to 97 %.

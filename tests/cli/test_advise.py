@@ -17,7 +17,7 @@ import pytest
 
 from blklab.analysis.verdict import analyse
 from blklab.cli import advise, compare, run
-from blklab.cli.compare import Compared
+from blklab.cli.comparing import Compared
 from blklab.cli.options import values_of
 from blklab.errors import ExitCode
 from blklab.labs.advice import questions

@@ -286,7 +286,7 @@ _ADVISE = """
 import sys
 from blklab.analysis.verdict import analyse
 from blklab.cli import advise, run
-from blklab.cli.compare import Compared
+from blklab.cli.comparing import Compared
 from blklab.records.store import Store
 from blklab.report.documents.comparison import compare_document
 

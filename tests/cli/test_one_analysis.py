@@ -8,9 +8,8 @@ import pytest
 
 from blklab.analysis import verdict
 from blklab.analysis.verdict import Analysis
-from blklab.cli import compare as compare_command
+from blklab.cli import comparing, run
 from blklab.cli import report as report_command
-from blklab.cli import run
 from blklab.records.experiment import ExperimentRecord
 
 JOB = (
@@ -26,7 +25,7 @@ def test_each_command_analyses_once(tmp_path: Path, job: str, monkeypatch: pytes
         analysed.append(record.run_id)
         return verdict.analyse(record)
 
-    for module in (compare_command, report_command):
+    for module in (comparing, report_command):
         monkeypatch.setattr(module, "analyse", counted)
     outputs = ["--json", str(tmp_path / "a.json"), "--html", str(tmp_path / "a.html")]
     device = "sim:fixed,latency=200us,depth=4"

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from blklab.cli import progress_line
-from blklab.cli.progress import ProgressDisplay, _time_left, plan_text, shortage_text, standing
 from blklab.experiment.blocks import Progress
 from blklab.experiment.outlook import Outlook, Shortage
 from blklab.experiment.racing import OpenQuestion
+from blklab.progress import line as progress_line
+from blklab.progress.experiment import ProgressDisplay, _time_left, plan_text, shortage_text, standing
 from blklab.quantities.sample_units import SampleUnit
 from blklab.records.samples import RunSample
 from blklab.report.terminal import Terminal
@@ -119,7 +119,7 @@ def test_the_part_that_is_done_is_of_the_plan_or_of_the_longest_time(
     task = display._bar.tasks[0]
     assert (task.completed, task.total) == (750, 1000)
     now_ns = time.monotonic_ns()
-    monkeypatch.setattr("blklab.cli.progress.time.monotonic_ns", lambda: now_ns + 60_000_000_000)
+    monkeypatch.setattr("blklab.progress.experiment.time.monotonic_ns", lambda: now_ns + 60_000_000_000)
     display.progressed(Progress(6, None, 1, 180_000_000_000, "reads under none"))
     assert "25 % · 3 min left" in _shown(display, terminal)
 

@@ -16,7 +16,7 @@ from blklab.labs.studies.iozone_raid10.experiments import experiments
 from blklab.labs.studies.iozone_raid10.rates import measured_rates
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.study_folder import StudyFolder
-from blklab.linux.disks.mounts import read_mounts
+from blklab.linux.directories.mounts import read_mounts
 from blklab.linux.journal.recovery import preview, raise_for_failures, recover
 from blklab.linux.scratch import loop_array
 from blklab.records.store import Store

@@ -10,10 +10,10 @@ from blklab.backends import host
 from blklab.experiment.blocks import NullRunObserver
 from blklab.experiment.pipeline import compare
 from blklab.labs.studies import replicable_study
-from blklab.labs.studies.hdparm.four_schedulers.agreement import read_agreement
-from blklab.labs.studies.hdparm.four_schedulers.experiments import AGREEMENT
-from blklab.labs.studies.hdparm.four_schedulers.set_up import FourSchedulersSetUp
+from blklab.labs.studies.hdparm.agreement import read_agreement
+from blklab.labs.studies.hdparm.experiments import AGREEMENT
 from blklab.labs.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
+from blklab.labs.studies.hdparm.set_up import FourSchedulersSetUp
 from blklab.labs.studies.replication.options import Scaled, StudyOptions
 from blklab.labs.studies.replication.run import run_study
 from blklab.labs.studies.replication.study_folder import StudyFolder

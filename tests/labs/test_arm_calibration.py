@@ -34,7 +34,7 @@ from blklab.labs.calibration.disk.hdd.loads import (
 from blklab.labs.calibration.disk.hdd.mechanics import revolution
 from blklab.labs.calibration.disk.hdd.memory import segment_sectors, segments
 from blklab.labs.calibration.disk.hdd.observed import Row, error_of
-from blklab.labs.calibration.disk.loads import ARM_PROBES, Load
+from blklab.labs.calibration.disk.loads import ARM_PROBES, CalibrationLoad
 from blklab.labs.calibration.disk.model import Model
 from blklab.labs.calibration.disk.placed_loads import PlacedLoad
 from blklab.labs.calibration.disk.profile_file import profile_text
@@ -86,7 +86,7 @@ class Disk:
         self.space_bytes = ground.facts.space_bytes
         self.count = 0
 
-    def measure(self, load: Load, runtime_us: int) -> DiskMeasurement:
+    def measure(self, load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
         self.count += 1
         return self.ground.measure(load, number=self.count, runtime_us=runtime_us)
 
@@ -208,7 +208,7 @@ def test_what_is_quick_with_the_arm_is_not_in_the_memory() -> None:
     """Places in turn may come under the head just when the arm gets there."""
     disk = an_arm_disk(revolution_ns=60e9 / 4200)
 
-    def measure(load: Load, runtime_us: int) -> DiskMeasurement:
+    def measure(load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
         places = int(load.name.rsplit("-", 1)[1])
         time_ns = disk.hit_ns + 10_000 if places <= 84 else 0.15 * disk.revolution_ns
         return DiskMeasurement(

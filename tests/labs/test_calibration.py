@@ -13,14 +13,14 @@ from blklab.backends import Session
 from blklab.errors import RunFailedError
 from blklab.labs.calibration.fit import BASELINE, CostObservation, fitted
 from blklab.labs.calibration.host_fidelity import HostCell, HostFidelityDocument, HostPair, host_fidelity
-from blklab.labs.calibration.loads import CHECKED, FITTED, MATRIX, Load
+from blklab.labs.calibration.loads import CHECKED, FITTED, MATRIX, ProcessorLoad
 from blklab.labs.calibration.measuring import CostMeasurement, MemoryDevice, difference, memory_device
 from blklab.labs.calibration.prediction import predicted_iops
 from blklab.labs.calibration.table_file import table_text
 from blklab.records.samples import MachineDescription
 from blklab.spec.machines import Machine, SchedulerCosts, StepCosts, load_machine, read_machine
 
-LOADS = (Load(1, 1, 4, "read"), Load(1, 16, 4, "read"), Load(2, 8, 4, "read"))
+LOADS = (ProcessorLoad(1, 1, 4, "read"), ProcessorLoad(1, 16, 4, "read"), ProcessorLoad(2, 8, 4, "read"))
 START = Machine(
     name="start",
     cpus=2,
@@ -29,7 +29,7 @@ START = Machine(
 )
 
 
-def _observed(machine: Machine, loads: tuple[Load, ...]) -> list[CostObservation]:
+def _observed(machine: Machine, loads: tuple[ProcessorLoad, ...]) -> list[CostObservation]:
     iops = predicted_iops([(load, name) for load in loads for name in (BASELINE, "bfq")], machine)
     return [
         CostObservation(
@@ -161,13 +161,13 @@ def test_a_load_that_fails_is_named_with_the_reason() -> None:
         prepare=lambda *_: None,
         run_stretch=lambda _: samples,
     )
-    device = MemoryDevice(cast("Session", session), [Load(1, 1, 4, "read")], seed=1)
+    device = MemoryDevice(cast("Session", session), [ProcessorLoad(1, 1, 4, "read")], seed=1)
     with pytest.raises(RunFailedError, match="the load 1x1-4k-read failed: fio ended"):
         device.measure(1, lambda _: None)
 
 
 def test_pairs_are_decided_as_in_a_comparison() -> None:
-    load = Load(1, 1, 4, "read")
+    load = ProcessorLoad(1, 1, 4, "read")
     rounds = range(18)
     wobble = [1.001 if number % 2 else 0.999 for number in rounds]
     series = {
@@ -189,7 +189,7 @@ def test_pairs_are_decided_as_in_a_comparison() -> None:
 
 @pytest.mark.root
 def test_this_machine_is_measured_and_compared() -> None:
-    loads = [Load(1, 1, 4, "read"), Load(1, 8, 4, "read")]
+    loads = [ProcessorLoad(1, 1, 4, "read"), ProcessorLoad(1, 8, 4, "read")]
     with memory_device(loads, seed=3) as device:
         measurement = device.measure(1, lambda _: None)
     assert list(measurement.observations) == loads

@@ -27,8 +27,8 @@ from blklab.labs.calibration.disk.loads import (
     HOLDOUTS,
     REFERENCE,
     SINGLE_WRITES,
+    CalibrationLoad,
     DiskLoad,
-    Load,
     fitted_loads,
     holdout_loads,
 )
@@ -266,7 +266,7 @@ class Halting(SessionGround):
         self.left = left
         self.seen: list[str] = []
 
-    def measure(self, load: Load, *, number: int, runtime_us: int) -> DiskMeasurement:
+    def measure(self, load: CalibrationLoad, *, number: int, runtime_us: int) -> DiskMeasurement:
         if self.left == 0:
             raise KeyboardInterrupt
         self.left -= 1

@@ -13,14 +13,14 @@ import pytest
 from blklab.labs.calibration.disk.document import DiskCalibration
 from blklab.labs.calibration.disk.flash import calibrate
 from blklab.labs.calibration.disk.flash.calibrate import flash_calibrated
-from blklab.labs.calibration.disk.flash.figures import FlashDrive, Layout, with_facts
+from blklab.labs.calibration.disk.flash.figures import FlashDrive, FlashLayout, with_facts
 from blklab.labs.calibration.disk.flash.filling import Point, last_line, stages_of
 from blklab.labs.calibration.disk.flash.fit import FlashFit
 from blklab.labs.calibration.disk.flash.loads import longest_stride, sized
 from blklab.labs.calibration.disk.flash.structure import stripe_bytes, structure_of
 from blklab.labs.calibration.disk.ground import DiskMeasurement, SessionGround, opened_ground
 from blklab.labs.calibration.disk.limits import Limits, buffer_load
-from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad
 from blklab.labs.calibration.disk.profile_file import profile_text
 from blklab.labs.calibration.disk.runs import Runs
 from blklab.labs.calibration.disk.saved import SavedMeasurements
@@ -56,7 +56,7 @@ TARGET = "sim:flash," + ",".join(f"{key}={value}" for key, value in TRUTH.items(
 NO_LIMIT = Limits(ios=None, rate=None, seen_ios=0, seen_bytes=0, most_iops=math.inf, most_rate=math.inf)
 COUNTED = ("dies", "channels", "planes", "page")
 
-Measure = Callable[[Load, int], DiskMeasurement]
+Measure = Callable[[CalibrationLoad, int], DiskMeasurement]
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def measuring(target: str) -> Iterator[tuple[SessionGround, Measure]]:
     with opened_ground(parse_target(target), seed=1, machine=MACHINE) as ground:
         numbers = iter(range(1000))
 
-        def measure(load: Load, runtime_us: int) -> DiskMeasurement:
+        def measure(load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
             return ground.measure(load, number=next(numbers), runtime_us=runtime_us)
 
         yield ground, measure
@@ -103,7 +103,7 @@ def test_a_space_too_small_for_strides_is_not_asked() -> None:
     assert longest_stride(1 << 40) == 16 * 105 * MIB
     assert longest_stride(1 << 30) == 105 * MIB
 
-    def measure(load: Load, runtime_us: int) -> DiskMeasurement:
+    def measure(load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
         raise AssertionError(load.name)
 
     assert stripe_bytes(measure, 64 * MIB) is None
@@ -199,7 +199,7 @@ def test_a_disk_that_a_flash_drive_does_not_describe_continues_as_another(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def poor(rows: object, names: list[str], start: FlashDrive, *_: object) -> FlashFit:
-        layout = Layout(tuple(names))
+        layout = FlashLayout(tuple(names))
         vector = layout.vector(start)
         return FlashFit(start, layout, vector, 0 * vector, {}, model_error=0.2, residuals={})
 
@@ -224,7 +224,7 @@ def test_a_disk_that_a_flash_drive_does_not_describe_continues_as_another(
 def test_a_vector_keeps_a_drive() -> None:
     with opened_ground(parse_target(TARGET), seed=1, machine=MACHINE) as ground:
         drive = replace(with_facts(ground.facts), flush=0.0, suspend=25_000.0)
-    layout = Layout(("read_low", "command", "suspend", "flush", "buffer_bytes"))
+    layout = FlashLayout(("read_low", "command", "suspend", "flush", "buffer_bytes"))
     again = layout.drive(layout.vector(drive), replace(drive, read_low=1.0, command=1.0, suspend=1.0))
     assert again.parameters() == drive.parameters()
     reads_only = drive.device(writes=False, syncs=False)

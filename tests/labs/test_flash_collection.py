@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from blklab.labs.calibration.disk.flash.collection import SPARE, Collection, collected
-from blklab.labs.calibration.disk.flash.figures import Layout, kib_ns_of, with_facts
+from blklab.labs.calibration.disk.flash.figures import FlashLayout, kib_ns_of, with_facts
 from blklab.labs.calibration.disk.flash.fit import FlashFit
-from blklab.labs.calibration.disk.flash.loads import Row, filling
+from blklab.labs.calibration.disk.flash.loads import LoadNumber, filling
 from blklab.labs.calibration.disk.flash.search import observed
 from blklab.labs.calibration.disk.flash.spare import (
     OVERWRITE_RATE,
@@ -79,12 +79,12 @@ class Drive:
 
     def collected(self, *, slows_down: bool = True) -> Collection:
         """Overwrites it. Two loads were measured before."""
-        layout = Layout(("program",))
+        layout = FlashLayout(("program",))
         vector = layout.vector(self.known)
         fit = FlashFit(self.known, layout, vector, 0 * vector, {}, model_error=0.0, residuals={})
         found = []
         for runtime_us in _FILLS_US:
-            row = Row(filling(16, 16, runtime_us, self.ground.facts.space_bytes), "iops", runtime_us)
+            row = LoadNumber(filling(16, 16, runtime_us, self.ground.facts.space_bytes), "iops", runtime_us)
             found.append(observed(row, [self.runs.one(row.load, runtime_us)]))
         return collected(self.runs, fit, found, self.model, slows_down=slows_down)
 

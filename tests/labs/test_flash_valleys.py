@@ -13,9 +13,9 @@ import pytest
 
 from blklab.labs.calibration.disk.fit import TWO_SIDED
 from blklab.labs.calibration.disk.flash import valleys
-from blklab.labs.calibration.disk.flash.figures import FlashDrive, Floats, Layout, kib_ns_of, with_facts
+from blklab.labs.calibration.disk.flash.figures import FlashDrive, FlashLayout, Floats, kib_ns_of, with_facts
 from blklab.labs.calibration.disk.flash.filling import Line, Point, Stages, between_s
-from blklab.labs.calibration.disk.flash.loads import Row, refilling
+from blklab.labs.calibration.disk.flash.loads import LoadNumber, refilling
 from blklab.labs.calibration.disk.flash.long_writes import long_writes, with_long_writes
 from blklab.labs.calibration.disk.flash.refilling import Refill, refilled, with_refill
 from blklab.labs.calibration.disk.flash.search import FlashProblem, Observed
@@ -66,7 +66,7 @@ class ClosedForm(FlashProblem):
     def __init__(
         self, like: FlashDrive, numbers: Callable[[FlashDrive], Sequence[float]], error: float
     ) -> None:
-        self.layout = Layout(NAMES)
+        self.layout = FlashLayout(NAMES)
         self.like = like
         self.model_error = 0.0
         self.numbers = numbers
@@ -136,7 +136,7 @@ def test_steps_of_whole_pages_count_as_errors_and_smooth_courses_do_not(drive: F
 
     problem = ClosedForm(like, numbers, error=0.001)
     load = refilling(256, 32, 500, 100_000, 900_000, like.capacity_bytes)
-    alike = Observed(Row(load, "iops", 900_000), log=0.0, error=0.001, count=2)
+    alike = Observed(LoadNumber(load, "iops", 900_000), log=0.0, error=0.001, count=2)
     problem.rows = [alike, alike, alike]
     problem.reach(problem.start)
     smooth, *stepping = problem.own_errors.tolist()
@@ -147,17 +147,17 @@ def test_steps_of_whole_pages_count_as_errors_and_smooth_courses_do_not(drive: F
 
 def test_drawn_loads_have_the_error_of_chance_though_few_repetitions_agree(drive: FlashDrive) -> None:
     load = DiskLoad("mixed", 64, 8)
-    row = Row(load, "iops", 100_000, drawn=True)
+    row = LoadNumber(load, "iops", 100_000, drawn=True)
     model = Model(drive.capacity_bytes, MACHINE)
     model.runtimes_us[load.name] = row.runtime_us
     runs = model.measured(row.device(drive), [load], range(1, 17))[0]
     chance = float(np.std([math.log(run.iops) for run in runs], ddof=1))
     agreeing = Observed(row, log=math.log(runs[0].iops), error=3e-4, count=3)
-    problem = FlashProblem([agreeing], Layout(("program",)), drive, model, {})
+    problem = FlashProblem([agreeing], FlashLayout(("program",)), drive, model, {})
     # Of three repetitions less four simulations.
     assert problem.own_errors[0] == pytest.approx(chance * math.sqrt(1 / 3 + 1 / 4), rel=0.5)
     apart = replace(agreeing, error=5 * chance)
-    assert FlashProblem([apart], Layout(("program",)), drive, model, {}).own_errors[0] > 5 * chance
+    assert FlashProblem([apart], FlashLayout(("program",)), drive, model, {}).own_errors[0] > 5 * chance
 
 
 def test_a_walk_without_restarts_left_has_intervals_nevertheless(
@@ -165,7 +165,7 @@ def test_a_walk_without_restarts_left_has_intervals_nevertheless(
 ) -> None:
     """A better place is met on each way, and nothing comes of it."""
     like = replace(drive, slc_program=300_000, slc_bytes=90e6, buffer_bytes=30e6)
-    entry = Layout(NAMES).vector(like)[0]
+    entry = FlashLayout(NAMES).vector(like)[0]
 
     def numbers(one: FlashDrive) -> list[float]:
         moved = abs(math.log(one.slc_program) - entry)
@@ -239,5 +239,5 @@ def test_without_a_sign_of_emptying_the_program_of_fast_cells_stays(drive: Flash
     )
     start = replace(drive, slc_bytes=100e6, buffer_bytes=10e6)
     load = refilling(256, 32, 500, 100_000, 900_000, start.capacity_bytes)
-    found = with_refill(start, stages, Refill(Row(load, "iops", 900_000), 300e6))
+    found = with_refill(start, stages, Refill(LoadNumber(load, "iops", 900_000), 300e6))
     assert found == replace(start, fold_rate=300e6)

@@ -14,7 +14,7 @@ import pytest
 
 from blklab.errors import RequirementError, RunFailedError, UsageError
 from blklab.labs.calibration.disk.ground import SessionGround, opened_ground
-from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad
 from blklab.labs.iocost.determine import QUEUE, IoCostRequest, determined
 from blklab.labs.iocost.document import IoCostDocument
 from blklab.labs.iocost.drive import calibrated_facts, model_forms
@@ -384,7 +384,7 @@ class Stalling(SessionGround):
     stalls = 0
     runtimes_us: list[int]
 
-    def sample(self, load: Load, *, number: int, runtime_us: int) -> RunSample:
+    def sample(self, load: CalibrationLoad, *, number: int, runtime_us: int) -> RunSample:
         self.runtimes_us.append(runtime_us)
         found = super().sample(load, number=number, runtime_us=runtime_us)
         if len(self.runtimes_us) > self.stalls:

@@ -18,7 +18,7 @@ from blklab.labs.calibration.disk.limits import (
     limits_of,
     with_write_buffer,
 )
-from blklab.labs.calibration.disk.loads import DiskLoad, Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad, DiskLoad
 from blklab.labs.calibration.disk.runs import Runs
 from blklab.labs.calibration.disk.saved import SavedMeasurements
 from blklab.spec.targets import parse_target
@@ -38,7 +38,7 @@ def limits(parameters: str, disk: str = DISK) -> Limits:
     with opened_ground(parse_target(disk + parameters), seed=1, machine=MACHINE) as ground:
         number = 0
 
-        def measure(load: Load, runtime_us: int) -> DiskMeasurement:
+        def measure(load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
             nonlocal number
             number += 1
             return ground.measure(load, number=number, runtime_us=runtime_us)

@@ -11,7 +11,7 @@ import pytest
 from blklab.backends import Announce
 from blklab.errors import RequirementError
 from blklab.labs.calibration.disk.ground import DiskFacts, DiskMeasurement
-from blklab.labs.calibration.disk.loads import REFERENCE, Load
+from blklab.labs.calibration.disk.loads import REFERENCE, CalibrationLoad
 from blklab.labs.calibration.disk.runs import Runs
 from blklab.labs.calibration.disk.saved import SavedDesign, SavedMeasurements
 from blklab.labs.calibration.disk.steady import (
@@ -53,7 +53,7 @@ def test_five_rounds_must_be_alike_and_level(rates: tuple[float, ...], *, reache
     assert steady_state(rates).reached == reached
 
 
-def measured(load: Load, iops: float, *, took_s: float, number: int = 0) -> DiskMeasurement:
+def measured(load: CalibrationLoad, iops: float, *, took_s: float, number: int = 0) -> DiskMeasurement:
     return DiskMeasurement(
         number=number,
         load=load.name,
@@ -71,7 +71,7 @@ def rounds_of(rates: list[float]) -> list[float]:
     """The rounds that conditioning makes on a disk with these rates; the last one stays."""
     made: list[float] = []
 
-    def measure(load: Load, runtime_us: int) -> DiskMeasurement:
+    def measure(load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
         # A rate of 0 stands for a disk that never becomes steady.
         iops = rates[min(len(made), len(rates) - 1)] or 100.0 * 2 ** len(made)
         made.append(iops)
@@ -106,13 +106,13 @@ class NoGround:
     def target(self) -> TargetDescription:
         raise AssertionError
 
-    def prepare(self, loads: Sequence[Load], announce: Announce) -> None:
+    def prepare(self, loads: Sequence[CalibrationLoad], announce: Announce) -> None:
         raise AssertionError
 
-    def measure(self, load: Load, *, number: int, runtime_us: int) -> DiskMeasurement:
+    def measure(self, load: CalibrationLoad, *, number: int, runtime_us: int) -> DiskMeasurement:
         raise AssertionError
 
-    def commands(self, load: Load, *, runtime_us: int) -> list[str]:
+    def commands(self, load: CalibrationLoad, *, runtime_us: int) -> list[str]:
         raise AssertionError
 
 

@@ -20,7 +20,7 @@ from blklab.labs.tuning.group_space import (
     GroupWork,
 )
 from blklab.labs.tuning.model import opened
-from blklab.labs.tuning.setting import Setting
+from blklab.labs.tuning.setting import TriedSetting
 from blklab.labs.tuning.space import Space, Work, search_space
 from blklab.labs.tuning.trials import ModelTrials
 from blklab.labs.tuning.tuning import Tuning, TuningRequest, prepare, tune
@@ -205,7 +205,7 @@ def test_candidates_leave_out_what_does_nothing_and_are_counted_once() -> None:
 
 
 def test_a_space_without_groups_is_counted_as_before() -> None:
-    settings = [Setting("a", ("1", None), "2"), Setting("b", (None, "3", "4"), "0")]
+    settings = [TriedSetting("a", ("1", None), "2"), TriedSetting("b", (None, "3", "4"), "0")]
     assert Space({"none": settings}).size == 6
 
 

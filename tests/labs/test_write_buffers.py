@@ -10,7 +10,7 @@ from blklab.labs.calibration.disk.document import DiskCalibration
 from blklab.labs.calibration.disk.forward import Forward
 from blklab.labs.calibration.disk.ground import DiskMeasurement, opened_ground
 from blklab.labs.calibration.disk.limits import Limits, buffer_load, with_write_buffer
-from blklab.labs.calibration.disk.loads import BUFFERED_HOLDOUTS, DiskLoad, Load
+from blklab.labs.calibration.disk.loads import BUFFERED_HOLDOUTS, CalibrationLoad, DiskLoad
 from blklab.labs.calibration.disk.observations import Row, observations
 from blklab.labs.calibration.disk.parameters import Service, VirtualDisk
 from blklab.labs.calibration.disk.profile_file import profile_text
@@ -30,7 +30,7 @@ BUDGET_NS = 60_000_000_000
 def buffer_of(parameters: str, *, most_s: float) -> Limits:
     with opened_ground(parse_target(DISK + parameters), seed=1, machine=MACHINE) as ground:
 
-        def measure(load: Load, runtime_us: int) -> DiskMeasurement:
+        def measure(load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
             return ground.measure(load, number=runtime_us, runtime_us=runtime_us)
 
         load = buffer_load(queue_depth=32, max_sectors_kb=1280, space_bytes=ground.facts.space_bytes)

@@ -7,7 +7,6 @@ ends by itself. Prints ``ready`` once it has begun to change things.
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 from pathlib import Path
 
@@ -41,14 +40,6 @@ def main(node: str, scratch: str, run_id: str, seed: str, changes: str) -> None:
         (folder / "data").write_bytes(bytes(4096))
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        if choose.random() < 0.3:
-            sleeper = subprocess.Popen(
-                ["sleep", "600"],
-                start_new_session=True,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            journal.own_process_group(sleeper.pid)
         if choose.random() < 0.3:
             image = journal.own_file(Path(scratch) / f"{run_id}.img")
             with image.open("wb") as file:

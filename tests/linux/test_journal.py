@@ -32,7 +32,7 @@ from real_devices import (
     queue_of,
     remove_loop,
 )
-from waiting import PATIENCE_SECONDS, wait_until
+from waiting import wait_until
 
 
 def test_a_normal_end_removes_what_was_made(state: Path, scratch: Path) -> None:
@@ -149,13 +149,6 @@ def test_a_state_directory_that_others_may_change_is_refused(state: Path) -> Non
     state.chmod(0o777)
     with pytest.raises(RequirementError, match="other users"), Journal.create("run-1", "x"):
         pass
-
-
-def test_left_over_processes_are_ended(state: Path) -> None:
-    with subprocess.Popen(["sleep", "600"], start_new_session=True) as sleeper:
-        with Journal.create("run-1", "a test") as journal:
-            journal.own_process_group(sleeper.pid)
-        assert sleeper.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL
 
 
 def test_a_signal_in_the_midst_of_restoring(

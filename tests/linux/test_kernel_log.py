@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from blklab.linux.disks.stack import devices_above
 from blklab.linux.machine.disk_trouble import TROUBLES, names_of, troubles_in
 from blklab.linux.machine.kernel_log import KMSG, KernelLog, LogLine, parse_record, why_unreadable
 from blklab.linux.machine.monitor import MachineMonitor
+from blklab.linux.machine.stacked_devices import devices_above
 from blklab.records.machine_events import MOST_KERNEL_MESSAGES, MachineEvents
 
 

@@ -32,15 +32,6 @@ from real_devices import (
 )
 
 
-def test_a_process_group_number_that_was_used_again_is_left_alone(state: Path) -> None:
-    with subprocess.Popen(["sleep", "600"], start_new_session=True) as sleeper:
-        entry = {"kind": "process_group", "group": sleeper.pid, "started_ticks": 10**15}
-        dead_journal(state, "run-1", [entry])
-        raise_for_failures(recover(state))
-        assert sleeper.poll() is None
-        sleeper.kill()
-
-
 @pytest.mark.root
 def test_a_killed_run_is_finished(make_loop: LoopMaker, state: Path) -> None:
     disk = make_loop(32)
@@ -117,8 +108,8 @@ def _real_journal(state: Path, scratch: Path) -> tuple[Path, bytes, list[Path]]:
     made = [scratch / f"made-{number}" for number in range(3)]
     entries = [{"kind": "file", "path": str(file), "parent_inode": scratch.stat().st_ino} for file in made]
     queue = {"kind": "queue", "disk": {"sys_path": "/sys/block/none-such", "name": "none-such"}}
-    group = {"kind": "process_group", "group": 2**22 + 1, "started_ticks": 10**15}
-    entries[1:1] = [{**queue, "snapshot": {"scheduler": "none", "attributes": {"nr_requests": "64"}}}, group]
+    mount: dict[str, object] = {"kind": "mount", "path": str(scratch / ".blklab-dead" / "none")}
+    entries[1:1] = [{**queue, "snapshot": {"scheduler": "none", "attributes": {"nr_requests": "64"}}}, mount]
     path = dead_journal(state, "dead", entries)
     return path, path.read_bytes(), made
 

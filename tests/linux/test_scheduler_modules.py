@@ -17,9 +17,10 @@ from blklab.linux.journal import journal as journal_module
 from blklab.linux.journal import modules as journal_modules
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.recovery import recover
+from blklab.linux.machine import scheduler_modules
 from blklab.linux.machine.kernel_config import about_option, kernel_options
-from blklab.linux.queue import scheduler_modules, schedulers
-from blklab.linux.queue.scheduler_modules import SchedulerModules, find_scheduler_modules, module_of
+from blklab.linux.machine.scheduler_modules import SchedulerModules, find_scheduler_modules, module_of
+from blklab.linux.queue import schedulers
 
 ALIASES = """# Aliases extracted from modules themselves.
 alias char-major-10-234 btrfs

@@ -23,7 +23,7 @@ from blklab.errors import (
 from blklab.linux.journal import module_loading
 from blklab.linux.journal import modules as journal_modules
 from blklab.linux.journal.journal import Journal
-from blklab.linux.journal.module_loading import load_module_file
+from blklab.linux.journal.module_loading import ModuleInsertion
 from blklab.linux.machine.kernel_log import LogLine
 from blklab.linux.machine.kernel_mistakes import MistakeWatch, mistakes_in
 from blklab.modules import building
@@ -142,15 +142,15 @@ def test_a_module_is_recorded_loaded_and_unloaded(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("BLKLAB_STATE_DIR", str(tmp_path / "state"))
     kernel = Kernel(monkeypatch)
     with Journal.create("run-1", "a test") as journal:
-        load_module_file(Path("/x/blklab_mine.ko"), "v1", journal)
-        load_module_file(Path("/x/blklab_mine.ko"), "v1", journal)
+        ModuleInsertion(Path("/x/blklab_mine.ko"), "v1", journal).make()
+        ModuleInsertion(Path("/x/blklab_mine.ko"), "v1", journal).make()
         assert '"module":"blklab_mine"' in journal.path.read_text().replace(" ", "")
         assert kernel.loaded == {"blklab_mine": "v1"}
         with (
             Journal.create("run-2", "a test") as other,
             pytest.raises(RefusedError, match="another build of the module"),
         ):
-            load_module_file(Path("/x/blklab_mine.ko"), "v2", other)
+            ModuleInsertion(Path("/x/blklab_mine.ko"), "v2", other).make()
         assert kernel.loaded
     assert not kernel.loaded
 
@@ -247,11 +247,11 @@ def test_the_command_builds_and_says_what_it_would_build(
 def test_the_python_face_asks_the_gate(built: ModuleRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[str]()
 
-    def refuse(module: BuiltModule, **_: object) -> None:
+    def refuse(module: BuiltModule, _: object) -> None:
         asked.append(module.record.name)
         raise RefusedError("mine stays out of this machine's kernel")
 
-    monkeypatch.setattr("blklab.cli.gate.gate_module", refuse)
+    monkeypatch.setattr("blklab.labs.gate.arms.gate_module", refuse)
     monkeypatch.setattr("blklab.api.experiments.run_comparison", lambda *_, **__: 1 / 0)
     experiment: dict[str, Any] = {
         "schedulers": "kyber,kyber@mine",

@@ -225,7 +225,7 @@ def test_compare_and_run_ask_the_gate_first(
     guests: Guests, mine: BuiltModule, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     guests.mistakes = {"gated": [mistake(3, "a read has waited", "stuck")]}
-    monkeypatch.setattr(import_module("blklab.cli.compare"), "require_all", lambda _: None)
+    monkeypatch.setattr(import_module("blklab.cli.comparing"), "require_all", lambda _: None)
     load = tmp_path / "read.fio"
     load.write_text("[reader]\nrw=randread\nsize=1m\n")
     common = ["--store", f"sqlite:///{tmp_path}/runs.sqlite", "-q"]
@@ -233,7 +233,7 @@ def test_compare_and_run_ask_the_gate_first(
     def not_reached(*_: Any, **__: Any) -> None:
         raise BlklabError("the experiment begins")
 
-    monkeypatch.setattr(import_module("blklab.cli.compare"), "compare", not_reached)
+    monkeypatch.setattr(import_module("blklab.cli.comparing"), "compare", not_reached)
     monkeypatch.setattr(import_module("blklab.cli.run"), "run_once", not_reached)
     for words in (
         ["compare", str(tmp_path), "-w", str(load), "-s", "kyber,kyber@mine", *common],

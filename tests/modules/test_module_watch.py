@@ -10,13 +10,13 @@ import pytest
 
 from blklab.backends import host_modules
 from blklab.backends.host_modules import HostModules
-from blklab.cli.progress import ProgressDisplay
 from blklab.errors import KernelMistakeError
 from blklab.experiment.pipeline import compare
 from blklab.experiment.rounds import Rounds
 from blklab.linux.load.load_process import REQUIRED_PROGRAMS, load_process
 from blklab.linux.machine.kernel_mistakes import MistakeWatch
 from blklab.linux.processes.programs import find_program
+from blklab.progress.experiment import ProgressDisplay
 from blklab.records.store import Store
 from blklab.spec.request import SpecValues, build_specs
 

@@ -11,10 +11,10 @@ import pytest
 
 from blklab.analysis.verdict import analyse
 from blklab.backends.protocol import SessionOptions
-from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UnknownNameError
 from blklab.experiment.pipeline import compare
 from blklab.guests.kernels.store import find
+from blklab.progress.experiment import ProgressDisplay
 from blklab.records.samples import JobSample, RunSample
 from blklab.records.store import Store
 from blklab.spec.guest import GuestOptions

@@ -27,7 +27,7 @@ from blklab.analysis.ranking import MetricVerdict, metric_verdict
 from blklab.analysis.statistics.difference import Difference
 from blklab.analysis.statistics.population import (
     FEWEST_DRIVES,
-    Effect,
+    DriveEffect,
     PopulationDifference,
     population_difference,
 )
@@ -227,7 +227,7 @@ class _Differences:
             own = experiment.difference(question.workload, question.metric, first, second)
             if own is None or not math.isfinite(own.standard_error):
                 continue
-            effects.append(Effect(own.log_ratio, own.standard_error))
+            effects.append(DriveEffect(own.log_ratio, own.standard_error))
             low, high = own.ratio_interval(experiment.record.spec.confidence) or (None, None)
             ratios.append(DriveRatio(experiment.drive, experiment.record.run_id, own.n, own.ratio, low, high))
         if not effects:

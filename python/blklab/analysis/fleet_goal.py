@@ -26,7 +26,7 @@ from blklab.analysis.ranking import MetricVerdict, metric_verdict
 from blklab.analysis.statistics.difference import Difference
 from blklab.analysis.statistics.population import (
     FEWEST_DRIVES,
-    Effect,
+    DriveEffect,
     PopulationDifference,
     population_difference,
 )
@@ -265,7 +265,7 @@ def _levels(series: Series, labels: Sequence[str]) -> Mapping[str, float]:
 
 def _together(
     drive: Drive, parts: Sequence[_Part], differences: Sequence[Difference]
-) -> tuple[Effect, DriveRatio]:
+) -> tuple[DriveEffect, DriveRatio]:
     """The mean over a drive's workloads; errors of different experiments do not depend on each other."""
     total = sum(part.nr_workloads for part in parts)
     weights = [part.nr_workloads / total for part in parts]
@@ -289,7 +289,7 @@ def _together(
             )
             for side in (0, 1)
         )
-    return Effect(log_ratio, error), DriveRatio(
+    return DriveEffect(log_ratio, error), DriveRatio(
         drive=drive,
         run_id=", ".join(part.experiment.record.run_id for part in parts),
         n=min(one.n for one in differences),

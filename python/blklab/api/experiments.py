@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from blklab.api.comparison import Comparison
 from blklab.backends import THIS_MACHINE
@@ -16,6 +16,8 @@ from blklab.experiment.blocks import Observer, Progress
 from blklab.experiment.outlook import Outlook
 from blklab.experiment.pipeline import compare as run_comparison
 from blklab.linux.processes.signals import signals_as_exceptions
+from blklab.progress.experiment import ProgressDisplay
+from blklab.progress.gate import GateDisplay
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store
@@ -50,9 +52,6 @@ from blklab.spec.experiment import (
 )
 from blklab.spec.machines import Machine
 from blklab.spec.request import build_specs, spec_values
-
-if TYPE_CHECKING:
-    from blklab.cli.progress import ProgressDisplay
 
 _READ: dict[str, Callable[[Any], Any]] = {
     **{
@@ -228,9 +227,9 @@ def _pass_gate(spec: ExperimentSpec, progress: bool | None) -> None:
     """Puts the experiment's modules through the gate before the host, as the command does."""
     if all(choice.kernel is None for choice in spec.schedulers):
         return
-    from blklab.cli.gate import gate_arms  # noqa: PLC0415 - imports the command line
+    from blklab.labs.gate.arms import gate_arms  # noqa: PLC0415 - few experiments have modules
 
-    gate_arms([spec], quiet=not _shows(progress))
+    gate_arms([spec], partial(GateDisplay, quiet=not _shows(progress)))
 
 
 def _shows(progress: bool | None) -> bool:
@@ -240,12 +239,7 @@ def _shows(progress: bool | None) -> bool:
 
 
 def _display(progress: bool | None) -> ProgressDisplay | None:
-    """The command line's display of progress, if it is wanted."""
-    if not _shows(progress):
-        return None
-    from blklab.cli.progress import ProgressDisplay  # noqa: PLC0415 - imports the command line
-
-    return ProgressDisplay(quiet=False)
+    return ProgressDisplay(quiet=False) if _shows(progress) else None
 
 
 class _Events:

@@ -24,7 +24,7 @@ from blklab.linux.load.fio import expected_runtime_ns, ramp_time_ns
 from blklab.linux.load.fio_histograms import total_ios
 from blklab.linux.load.fio_start import STARTED, await_load, start_files
 from blklab.linux.load.load_process import LoadProcess
-from blklab.linux.machine.host_change import MadeChanges, shell_of
+from blklab.linux.machine.host_change import HostChange, MadeChanges, shell_of
 from blklab.linux.processes.job_processes import processes_by_inner_number, set_io_priority
 from blklab.linux.queue.settings import QueueSettings
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
@@ -150,7 +150,10 @@ class HostChanges:
                 return
             begun_ns = self._now_ns()
             if isinstance(change, PriorityChange):
-                self.error = _set_priority(change, process, folder, workload)
+                try:
+                    JobPriority(change, _start_files_of(change.job, workload), process, folder).make()
+                except _JobGoneError as error:
+                    self.error = error.message
             else:
                 self._make(change)
             self.in_force = self.settings.read()
@@ -224,24 +227,46 @@ class HostChanges:
         return process.running
 
 
-def _set_priority(
-    change: PriorityChange, process: LoadProcess, folder: Path, workload: Workload
-) -> str | None:
-    """Changes the priority of a job's processes; returns why that is impossible, if it is."""
-    names = _start_files_of(change.job, workload)
-    numbers = [
-        int(number)
-        for name in names
-        if (folder / name).exists()
-        for number in (folder / name).read_text().split()
-    ]
-    first = process.program
-    found = [] if first is None else processes_by_inner_number(first, numbers)
-    changed = [one for one in found if set_io_priority(one, change.io_class, change.level)]
-    if changed:
-        return None
-    state = "has ended" if numbers else "has not begun"
-    return f"the change {change.canonical!r}: job {change.job} {state}"
+class _JobGoneError(RunFailedError):
+    """A job whose priority was to change has no process."""
+
+
+@dataclass(frozen=True)
+class JobPriority(HostChange):
+    """The I/O priority of a job's processes; it ends with them."""
+
+    change: PriorityChange
+    files: Sequence[str]
+    """The files that the job's processes leave their numbers in."""
+    process: LoadProcess | None = None
+    """The load; None in a dry run."""
+    folder: Path = Path()
+    """The load's."""
+
+    def make(self) -> None:
+        """Changes it.
+
+        Raises:
+            RunFailedError: if the job has no process, or the kernel keeps another priority.
+        """
+        numbers = [
+            int(number)
+            for path in (self.folder / name for name in self.files)
+            if path.exists()
+            for number in path.read_text().split()
+        ]
+        first = None if self.process is None else self.process.program
+        found = [] if first is None else processes_by_inner_number(first, numbers)
+        changed = [set_io_priority(one, self.change.io_class, self.change.level) for one in found]
+        if not any(changed):
+            state = "has ended" if numbers else "has not begun"
+            raise _JobGoneError(f"the change {self.change.canonical!r}: job {self.change.job} {state}")
+
+    def shell(self) -> list[str]:
+        """The ``ionice``."""
+        number = {"rt": 1, "be": 2, "idle": 3}[self.change.io_class]
+        level = "" if self.change.io_class == "idle" else f" -n {self.change.level}"
+        return [f"ionice -c {number}{level} -p $(cat {' '.join(self.files)})"]
 
 
 def _start_files_of(name: str, workload: Workload) -> list[str]:
@@ -337,16 +362,10 @@ def change_commands(run: HostChanges, workload: Workload, offered: Sequence[str]
         elif isinstance(change, TunableChange):
             lines += shell_of(run.settings.writes(f"{TUNABLE_PREFIX}{change.name}", change.value))
         elif isinstance(change, PriorityChange):
-            lines.append(_ionice(change, _start_files_of(change.job, workload)))
+            lines += JobPriority(change, _start_files_of(change.job, workload)).shell()
         elif run.groups is not None:
             lines += shell_of(run.groups.writes(run.group_settings[change]))
     return lines
-
-
-def _ionice(change: PriorityChange, files: Sequence[str]) -> str:
-    number = {"rt": 1, "be": 2, "idle": 3}[change.io_class]
-    level = "" if change.io_class == "idle" else f" -n {change.level}"
-    return f"ionice -c {number}{level} -p $(cat {' '.join(files)})"
 
 
 def await_command(workload: Workload) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from blklab.linux.journal.journal import Journal
-from blklab.linux.journal.module_loading import load_module_file
+from blklab.linux.journal.module_loading import ModuleInsertion
 from blklab.linux.load.load_process import kill_loads
 from blklab.linux.machine.kernel_mistakes import MistakeWatch
 from blklab.modules.loading import find_arms
-from blklab.modules.store import find_module
+from blklab.modules.store import BuiltModule, find_module
 from blklab.spec.schedulers import COPY, SchedulerChoice
 
 
@@ -35,7 +34,7 @@ class HostModules:
         if arms.modules:
             self.watch([module.record.module for module in arms.modules])
         for module in arms.modules:
-            load_module_file(module.file, module.record.build_id[:16], journal)
+            _insertion(module, journal).make()
         self.check()
         return arms.remarks
 
@@ -74,4 +73,8 @@ def module_commands(choice: SchedulerChoice) -> list[str]:
             f"blklab kernel module {name} --scheduler {choice.name}",
             f'insmod "$(blklab kernel list --json - | {file})"',
         ]
-    return [f"insmod {shlex.quote(str(find_module(choice.kernel).file))}"]
+    return _insertion(find_module(choice.kernel), None).shell()
+
+
+def _insertion(module: BuiltModule, journal: Journal | None) -> ModuleInsertion:
+    return ModuleInsertion(module.file, module.record.build_id[:16], journal)

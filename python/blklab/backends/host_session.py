@@ -32,7 +32,7 @@ from blklab.linux.cgroups.hierarchy import find_hierarchy, offered_attributes
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.zones import check_zones
 from blklab.linux.journal.journal import Journal
-from blklab.linux.journal.module_loading import attributes_of_modules, load_modules, module_commands
+from blklab.linux.journal.module_loading import attributes_of_modules, load_modules, module_changes
 from blklab.linux.load.fio import (
     JOB_FILE,
     Fio,
@@ -47,6 +47,7 @@ from blklab.linux.load.precondition import (
     precondition,
     precondition_job,
 )
+from blklab.linux.machine.host_change import shell_of
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.machine.writeback import WritebackSettings, writeback_in_force
 from blklab.linux.queue import grace_periods
@@ -345,22 +346,22 @@ class HostSession:
         lines += self._loads.fio.stretch_commands(stretch)
         turns = []
         for slot in stretch.slots:
-            turns += self._settings.commands(slot.scheduler, self._target.schedulers)
-            turns.append(f"sleep {stretch.slot_ns / NS_PER_SECOND:g}")
+            turns += [*self._switch_commands(slot.scheduler), f"sleep {stretch.slot_ns / NS_PER_SECOND:g}"]
         return [*lines, *grace_periods.commands([*turns, "wait"])]
+
+    def _switch_commands(self, choice: SchedulerChoice) -> list[str]:
+        under_cost = cost_is_enabled(choice.groups_over(self._options.cgroups))
+        return self._settings.commands(choice, self._target.schedulers, under_cost=under_cost)
 
     def _commands_before_load(self, workload: Workload, choice: SchedulerChoice) -> list[str]:
         if choice.kernel is None and choice.name not in self._target.schedulers:
             raise unavailable_scheduler(self._target.target, choice.name, self._target.schedulers)
         loads = self._loads.on_space([workload])
-        lines = module_commands([choice.name], self._groups.wanted_attributes([choice]))
+        lines = shell_of(module_changes([choice.name], self._groups.wanted_attributes([choice]), None))
         lines += own_module_commands(choice)
-        lines += self._space.commands(loads)
-        lines += self._groups.commands(choice, loads)
-        lines += self._settings.commands(choice, self._target.schedulers)
+        lines += [*self._space.commands(loads), *self._groups.commands(choice, loads)]
+        lines += self._switch_commands(choice)
         lines += self._writeback.commands(choice)
-        if cost_is_enabled(choice.groups_over(self._options.cgroups)):
-            lines += self._settings.renewal_commands()
         lines += self._loads.of(workload).cache_commands()
         folder = self._run_folder.path
         lines += [f"mkdir -p -m 700 {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}"]

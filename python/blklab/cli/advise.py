@@ -13,10 +13,9 @@ import click
 from blklab.cli import compare
 from blklab.cli.apply import apply_run
 from blklab.cli.commands import described_command
-from blklab.cli.compare import compare_and_show
+from blklab.cli.comparing import compare_and_show
 from blklab.cli.options import dry_run_option, json_option, quiet_option, store_option, values_of
-from blklab.cli.output import console_err, console_out, print_note, require_writable, write_text
-from blklab.cli.progress import plan_text, shortage_text
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import BlklabError, ExitCode, UsageError
 from blklab.experiment.nearest_model import nearest_model_beneath
 from blklab.experiment.outlook import Outlook
@@ -36,10 +35,11 @@ from blklab.labs.advice.questions import (
 from blklab.labs.advice.watching import usual_file, watch
 from blklab.linux.apply.udev import require_udev
 from blklab.linux.disks.resolution import resolve
+from blklab.progress.experiment import plan_text, shortage_text
 from blklab.quantities.formatting import count_of, scheduler_text
 from blklab.quantities.units import format_duration, parse_duration_ns
 from blklab.report.documents.comparison import CompareDocument
-from blklab.report.terminal import Terminal
+from blklab.report.terminal import Terminal, console_err, console_out, print_note
 from blklab.report.text.answer import answer_of
 from blklab.spec.budget import parse_budget
 from blklab.spec.experiment import ExperimentSpec

@@ -6,7 +6,7 @@ import click
 
 from blklab.cli.commands import described_command
 from blklab.cli.options import inference_options, json_option
-from blklab.cli.output import console_out, print_error, write_text
+from blklab.cli.output import print_error, write_text
 from blklab.errors import DesignError, ExitCode, UsageError
 from blklab.labs.reanalysis.analysis import AnalysisRequest, analyse_files
 from blklab.labs.reanalysis.design import ComparisonScale, DesignRequest
@@ -16,6 +16,7 @@ from blklab.labs.reanalysis.readers.protocol import ReaderOptions
 from blklab.labs.reanalysis.report.document import analyse_document
 from blklab.labs.reanalysis.report.html import render_analysis_html
 from blklab.labs.reanalysis.report.text import render_analysis
+from blklab.report.terminal import console_out
 
 _EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" for reader in READERS.values())
 

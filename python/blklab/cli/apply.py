@@ -11,10 +11,11 @@ import click
 
 from blklab.cli.commands import described_command
 from blklab.cli.options import json_option, store_option
-from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.output import write_text
 from blklab.errors import RefusedError, UsageError
 from blklab.linux.apply.unit_settings import parse_units, unit_commands
 from blklab.linux.machine.requirements import require_linux, require_root
+from blklab.report.terminal import console_out, print_note
 from blklab.spec.goals import GRAMMAR_HINT, Goal, parse_goal
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 from blklab.spec.targets import ModelTarget, PathTarget

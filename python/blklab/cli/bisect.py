@@ -7,17 +7,18 @@ from pathlib import Path
 
 import click
 
-from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.commands import described_command
 from blklab.cli.judge import scope_options
 from blklab.cli.judgement_progress import JudgementDisplay
 from blklab.cli.options import json_option, quiet_option
-from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import ExitCode, KernelBuildError, KernelLacksError, KernelSourceError, RunFailedError
 from blklab.guests.kernels.building import BuildRequest, build
 from blklab.labs.judgement.bisection import Found, Step, bisect
 from blklab.labs.judgement.judge import judge
 from blklab.labs.judgement.questions import Scope
+from blklab.progress.build import BuildDisplay
+from blklab.report.terminal import console_out, print_note
 
 BASE, STEP = "bisect-good", "bisect-step"
 """Names of the kernels that are built on the way."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blklab.cli.output import print_note
+from blklab.report.terminal import print_note
 
 
 def open_page(file: str) -> None:

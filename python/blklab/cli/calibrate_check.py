@@ -8,12 +8,13 @@ import click
 
 from blklab.cli.commands import described_command
 from blklab.cli.options import output_option
-from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.output import write_text
 from blklab.errors import UsageError
 from blklab.labs.calibration.disk.profile_file import mixed_lines
 from blklab.labs.calibration.disk.submission import Submission, read_submission, submitted_profile
 from blklab.quantities.units import format_bytes
 from blklab.quantities.visible import visible
+from blklab.report.terminal import console_out, print_note
 
 
 @described_command(

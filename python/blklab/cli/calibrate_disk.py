@@ -18,14 +18,13 @@ from blklab.cli.options import (
     quiet_option,
     seed_option,
 )
-from blklab.cli.output import console_out, print_note, require_writable, write_text
-from blklab.cli.progress_line import ProgressLine
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import InterruptedRunError, UsageError
 from blklab.labs.calibration.disk.calibrate import calibrated
 from blklab.labs.calibration.disk.document import DiskCalibration
 from blklab.labs.calibration.disk.ground import SessionGround, opened_ground
 from blklab.labs.calibration.disk.lengths import PROBE_RUNTIME_US
-from blklab.labs.calibration.disk.loads import REFERENCE, Load
+from blklab.labs.calibration.disk.loads import REFERENCE, CalibrationLoad
 from blklab.labs.calibration.disk.profile_file import (
     mixed_lines,
     profile_text,
@@ -36,8 +35,9 @@ from blklab.labs.calibration.disk.saved import SavedDesign, SavedMeasurements, s
 from blklab.labs.calibration.disk.submission import Way, submission_of, submission_text
 from blklab.linux.disks.disk import firmware_of, read_disk
 from blklab.linux.machine.description import describe_machine
+from blklab.progress.line import ProgressLine
 from blklab.quantities.units import format_duration, parse_budget_ns, parse_size_bytes
-from blklab.report.terminal import Terminal
+from blklab.report.terminal import Terminal, console_out, print_note
 from blklab.spec.machines import DEFAULT_MACHINE, THIS, Machine, calibrated_machine, load_machine
 from blklab.spec.targets import LoopTarget, ModelTarget, Target, parse_target
 
@@ -71,7 +71,7 @@ class _Display(ProgressLine):
         self.move(0, None)
         self.log(line)
 
-    def measuring(self, load: Load, *, done: int, planned: int, left_ns: int) -> None:
+    def measuring(self, load: CalibrationLoad, *, done: int, planned: int, left_ns: int) -> None:
         """A measurement begins."""
         left = f"at most {format_duration(left_ns)} left" if left_ns else "a little left"
         self.show(f"run {done + 1}: {load.name}", left)

@@ -9,14 +9,15 @@ from pathlib import Path
 from blklab.cli.commands import described_command
 from blklab.cli.host_fidelity import print_host_fidelity
 from blklab.cli.options import dry_run_option, output_option, quiet_option, repetitions_option, seed_option
-from blklab.cli.output import console_out, require_writable, write_text
-from blklab.cli.progress import ProgressDisplay
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import SpaceError, reason_of
 from blklab.labs.calibration.fit import fitted
 from blklab.labs.calibration.host_fidelity import host_fidelity
 from blklab.labs.calibration.loads import CHECKED, FITTED
 from blklab.labs.calibration.measuring import memory_device
 from blklab.labs.calibration.table_file import table_text
+from blklab.progress.experiment import ProgressDisplay
+from blklab.report.terminal import console_out
 from blklab.spec.machines import THIS, Machine, calibrated_machine, load_machine
 
 _START = "ordinary"

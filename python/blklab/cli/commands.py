@@ -15,6 +15,7 @@ import click
 
 from blklab.cli import output
 from blklab.errors import close_names, did_you_mean
+from blklab.report import terminal
 
 OWN_OPTIONS = "Options"
 """The heading of options that belong to no topic."""
@@ -194,7 +195,7 @@ def moved(place: MovedCommand, before: str) -> click.Command:
 
 def note_new_spelling(before: str, now: str) -> None:
     """Says that a command has a new spelling; the old one still works."""
-    output.print_note(f"`blklab {before}` is now `blklab {now}`; the old spelling still works")
+    terminal.print_note(f"`blklab {before}` is now `blklab {now}`; the old spelling still works")
 
 
 def unknown_command(name: str, known: Sequence[str], ctx: click.Context) -> click.UsageError:

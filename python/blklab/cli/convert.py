@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from blklab.cli.commands import described_command
-from blklab.cli.output import console_out
 from blklab.recordings.export import export
+from blklab.report.terminal import console_out
 
 
 @described_command(

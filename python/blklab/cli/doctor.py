@@ -13,11 +13,11 @@ from blklab.backends.uml_requirements import guest_findings
 from blklab.cli.commands import described_command
 from blklab.cli.matrix import matrix_document, matrix_text
 from blklab.cli.options import json_option
-from blklab.cli.output import console_out, write_text
+from blklab.cli.output import write_text
 from blklab.errors import ExitCode
 from blklab.linux.doctor.doctor import examine
 from blklab.linux.doctor.finding import Finding
-from blklab.report.terminal import styled
+from blklab.report.terminal import console_out, styled
 
 SCHEMA = "blklab.doctor/1"
 _STYLES = {"ok": "green", "lacking": "yellow", "missing": "red"}

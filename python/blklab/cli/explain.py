@@ -11,11 +11,12 @@ from blklab.analysis.two_runs import ObservedRun, compare_two_runs
 from blklab.cli.browser import open_page
 from blklab.cli.commands import described_command
 from blklab.cli.options import experiment_options, json_option, open_option, scheduler_option
-from blklab.cli.output import console_out, print_note, require_own_page, require_writable, write_text
+from blklab.cli.output import require_own_page, require_writable, write_text
 from blklab.errors import UsageError
 from blklab.experiment.behaviours import behaviour_of_timeline
 from blklab.quantities.units import format_duration, parse_duration_ns
 from blklab.report.charts.time_axis import Window
+from blklab.report.terminal import console_out, print_note
 from blklab.report.trace.document import explain_document
 from blklab.report.trace.holding import holding_of
 from blklab.report.trace.html import render_explanation_page

@@ -17,7 +17,7 @@ from blklab.backends import Workers
 from blklab.cli.commands import described_command
 from blklab.cli.host_fidelity import compare_with_host, print_host_fidelity
 from blklab.cli.options import cluster_option, json_option, quiet_option, repetitions_option
-from blklab.cli.output import console_err, console_out, print_note, require_writable, write_text
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
 from blklab.guests.kernels.names import kernel_names
 from blklab.guests.kernels.store import find
@@ -41,7 +41,7 @@ from blklab.labs.fidelity.report import (
 from blklab.labs.fidelity.running import run_cells
 from blklab.named_files import MOST_RESULT_BYTES, read_text
 from blklab.quantities.units import format_duration
-from blklab.report.terminal import Terminal
+from blklab.report.terminal import Terminal, console_err, console_out, print_note
 from blklab.simulator.core import MODELLED_RELEASES
 from blklab.spec.machines import THIS, load_machine
 

@@ -15,13 +15,14 @@ from blklab.analysis.drives import Drive, LeftOut, drive_of
 from blklab.analysis.fleet import FleetAnalysis, analyse_fleet
 from blklab.cli.commands import described_command
 from blklab.cli.options import inference_options, json_option, store_option
-from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import RefusedError, UnknownNameError, UsageError
 from blklab.linux.apply.class_rule import class_rule, tuned_profile
 from blklab.linux.apply.unit_settings import unit_commands
 from blklab.records.store import Store
 from blklab.report.documents.fleet import fleet_document
 from blklab.report.sentences.answer import basis_text
+from blklab.report.terminal import console_out, print_note
 from blklab.report.text.fleet import evidence_lines, render_fleet
 from blklab.spec.drive_classes import KINDS, DriveClass
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from blklab.cli.progress import ProgressDisplay
 from blklab.labs.calibration.host_fidelity import (
     MEDIAN_LIMIT,
     ORDER_LIMIT,
@@ -10,14 +9,15 @@ from blklab.labs.calibration.host_fidelity import (
     HostFidelityDocument,
     host_fidelity,
 )
-from blklab.labs.calibration.loads import Load
+from blklab.labs.calibration.loads import ProcessorLoad
 from blklab.labs.calibration.measuring import memory_device
+from blklab.progress.experiment import ProgressDisplay
 from blklab.report.terminal import Terminal
 from blklab.spec.machines import load_machine
 
 
 def compare_with_host(
-    loads: list[Load], machine: str, *, repetitions: int, seed: int, quiet: bool
+    loads: list[ProcessorLoad], machine: str, *, repetitions: int, seed: int, quiet: bool
 ) -> HostFidelityDocument:
     """Measures the loads on this machine and predicts them with a cost table."""
     table = load_machine(machine)

@@ -8,8 +8,7 @@ from blklab.cli.commands import described_command
 from blklab.cli.iocost_atlas import AtlasRequest, print_from_atlas
 from blklab.cli.iocost_text import hwdb_head, print_iocost
 from blklab.cli.options import file_size_option, json_option, quiet_option, seed_option
-from blklab.cli.output import console_out, require_writable, write_text
-from blklab.cli.progress_line import ProgressLine
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import UsageError
 from blklab.labs.calibration.disk.ground import opened_ground
 from blklab.labs.iocost.determine import QUEUE, IoCostRequest, determined, require_suitable
@@ -19,7 +18,9 @@ from blklab.labs.iocost.loads import coefficient_loads
 from blklab.labs.iocost.solutions import SOLUTIONS
 from blklab.labs.iocost.stages import IocostStages
 from blklab.labs.iocost.written import hwdb_text
+from blklab.progress.line import ProgressLine
 from blklab.quantities.units import parse_duration_ns, parse_size_bytes
+from blklab.report.terminal import console_out
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.targets import parse_target
 

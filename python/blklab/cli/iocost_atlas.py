@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blklab.cli.output import console_out, require_writable, write_text
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import UsageError
 from blklab.labs.iocost.from_atlas import hwdb_of, lines_of
 from blklab.linux.disks.resolution import resolve
+from blklab.report.terminal import console_out
 from blklab.spec.atlas import AtlasDrive, drives, require_drive
 
 ALL = "all"

@@ -9,13 +9,12 @@ from typing import Any
 import click
 
 from blklab.backends import Workers
-from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.commands import described_command
 from blklab.cli.gate import no_gate_option
 from blklab.cli.judge_module import judge_module
 from blklab.cli.judgement_progress import JudgementDisplay
 from blklab.cli.options import cluster_option, json_option, junit_option, output_option, quiet_option
-from blklab.cli.output import console_out, print_error, require_writable, write_text
+from blklab.cli.output import print_error, require_writable, write_text
 from blklab.errors import (
     BlklabError,
     ExitCode,
@@ -35,7 +34,9 @@ from blklab.labs.judgement.loads import LOADS, RUNTIME_NS
 from blklab.labs.judgement.on_host import TARGET
 from blklab.labs.judgement.page import page_of
 from blklab.labs.judgement.questions import SCHEDULERS, Scope
+from blklab.progress.build import BuildDisplay
 from blklab.report.monitoring.junit import junit_xml
+from blklab.report.terminal import console_out
 
 BISECT_SKIP = 125
 """`git bisect run` leaves a commit out that exits with this."""

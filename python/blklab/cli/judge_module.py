@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from functools import partial
 
-from blklab.cli.build_progress import BuildDisplay
-from blklab.cli.gate import gate_module
 from blklab.cli.judgement_progress import JudgementDisplay
-from blklab.cli.output import console_out, write_text
+from blklab.cli.output import write_text
 from blklab.errors import ExitCode, RefusedError
+from blklab.labs.gate.arms import gate_module
 from blklab.labs.judgement.host_document import HostJudgementDocument
 from blklab.labs.judgement.on_host import host_page, judge_on_host
 from blklab.linux.machine.requirements import require_root
 from blklab.modules.loading import build_copies, find_arms
 from blklab.modules.store import find_module
+from blklab.progress.build import BuildDisplay
+from blklab.progress.gate import GateDisplay
+from blklab.report.terminal import console_out
 from blklab.spec.schedulers import parse_scheduler_choice
 
 
@@ -46,7 +49,7 @@ def judge_module(
     arms = [original, parse_scheduler_choice(f"{record.scheduler}@{name}")]
     (module,) = find_arms(arms).modules
     if not no_gate:
-        gate_module(module, quiet=quiet)
+        gate_module(module, partial(GateDisplay, quiet=quiet))
     if record.changes is not None:
         arms.append(parse_scheduler_choice(f"{record.scheduler}@copy"))
         with BuildDisplay(quiet=quiet) as building:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from blklab.cli.output import print_note
 from blklab.errors import BlklabError, InterruptedRunError
 from blklab.records.store import Store
+from blklab.report.terminal import print_note
 
 
 def say_what_is_kept(store: Store, run_id: str | None, error: BlklabError | InterruptedRunError) -> None:

@@ -9,7 +9,6 @@ import click
 from rich.table import Table
 
 from blklab.cli.bisect import command as bisect_command
-from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.commands import described_group
 from blklab.cli.judge import command as judge_command
 from blklab.cli.kernel_module import (
@@ -20,7 +19,7 @@ from blklab.cli.kernel_module import (
     remove_modules,
 )
 from blklab.cli.options import json_option, quiet_option
-from blklab.cli.output import console_out, print_document, print_note, write_text
+from blklab.cli.output import print_document, write_text
 from blklab.cli.torture import command as torture_command
 from blklab.errors import ExitCode
 from blklab.guests.kernels import store
@@ -30,7 +29,9 @@ from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.names import DEFAULT_NAME, kernel_names
 from blklab.guests.kernels.patch_check import check_patches
 from blklab.guests.kernels.releases import check_release, fetched_archive
+from blklab.progress.build import BuildDisplay
 from blklab.quantities.units import format_bytes, format_duration
+from blklab.report.terminal import console_out, print_note
 
 SCHEMA = "blklab.kernel/1"
 

@@ -5,25 +5,29 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.table import Table
 
-from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.commands import described_command
-from blklab.cli.gate import gate_module, no_gate_option
+from blklab.cli.gate import no_gate_option
 from blklab.cli.options import json_option, quiet_option
-from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.output import write_text
 from blklab.errors import ExitCode
+from blklab.labs.gate.arms import gate_module
 from blklab.labs.gate.gate import SEEDS, gate_summary
 from blklab.modules.building import ModulePlan, ModuleRequest, build_module, plan_module
 from blklab.modules.gate_results import GateResult, results_of
 from blklab.modules.renaming import module_name
 from blklab.modules.scheduler_source import STOCK
 from blklab.modules.store import BuiltModule, find_modules, remove_module
+from blklab.progress.build import BuildDisplay
+from blklab.progress.gate import GateDisplay
 from blklab.quantities.units import format_bytes, format_duration
+from blklab.report.terminal import console_out, print_note
 
 SCHEMA = "blklab.kernel-module/1"
 
@@ -134,7 +138,7 @@ def module_command(
         return
     with BuildDisplay(quiet=quiet) as display:
         module, is_new = build_module(request, display.announce)
-    gate = None if no_gate else gate_module(module, quiet=quiet, seeds=seeds)
+    gate = None if no_gate else gate_module(module, partial(GateDisplay, quiet=quiet), seeds=seeds)
     if json_file is not None:
         passed = None if gate is None else gate.model_dump(exclude={"format"})
         _write_json(json_file, {"built": is_new, "module": module_as_json(module), "gate": passed})

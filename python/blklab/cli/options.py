@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from blklab.backends import THIS_MACHINE
-from blklab.backends.cluster.client import Cluster
 from blklab.cli.commands import HeadedOption
 from blklab.cli.numbers import RealRange
 from blklab.errors import UsageError
@@ -17,6 +15,9 @@ from blklab.spec.experiment import DEFAULT_SEED, OPTIONS, option_named
 from blklab.spec.forms import NUMBER, WORD
 from blklab.spec.options import Option, Topic, Use
 from blklab.spec.request import SpecValues
+
+if TYPE_CHECKING:
+    from blklab.backends import Workers
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -51,13 +52,20 @@ def json_option(function: Decorated) -> Decorated:
     )(function)
 
 
+def _workers_at(_context: click.Context, _parameter: click.Parameter, address: str | None) -> Workers:
+    from blklab.backends import THIS_MACHINE  # noqa: PLC0415 - a Tab on the flags need not wait for it
+    from blklab.backends.cluster.client import Cluster  # noqa: PLC0415
+
+    return Cluster(address) if address else THIS_MACHINE
+
+
 def cluster_option(function: Decorated) -> Decorated:
     """Adds ``--cluster ADDRESS``; the command gets `Workers` as ``workers``."""
     return click.option(
         "--cluster",
         "workers",
         metavar="ADDRESS",
-        callback=lambda _context, _parameter, address: Cluster(address) if address else THIS_MACHINE,
+        callback=_workers_at,
         help="Run simulations and guests on the workers of the Dask scheduler at ADDRESS, instead of here.",
     )(function)
 

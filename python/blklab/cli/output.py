@@ -8,32 +8,15 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from blklab.errors import RefusedError, SpaceError, UsageError
 from blklab.named_files import check_writable, written_whole
 from blklab.quantities.visible import visible_document, writable
-from blklab.report.terminal import Terminal, styled
+from blklab.report.terminal import console_err, print_note, styled
 
 _HEAD_BYTES = 16 << 10
 """A page of blklab's names blklab in so many."""
-
-
-class _Console(Terminal):
-    """A terminal, but `blklab.cli.run` handles a pipe without a reader; rich would exit with 1."""
-
-    def on_broken_pipe(self) -> NoReturn:
-        raise BrokenPipeError
-
-
-def console_out() -> Terminal:
-    """Standard output; colours on a terminal only, and not under NO_COLOR."""
-    return _Console(soft_wrap=False)
-
-
-def console_err() -> Terminal:
-    """Standard error, likewise."""
-    return _Console(stderr=True)
 
 
 def open_closed_streams() -> None:
@@ -62,11 +45,6 @@ def print_error(message: str, hint: str | None) -> None:
     console.print(styled(("error: ", "bold red"), message), soft_wrap=True)
     if hint:
         console.print(styled(("hint: ", "bold"), hint), soft_wrap=True)
-
-
-def print_note(message: str, console: Terminal | None = None) -> None:
-    """Prints a note on standard error, or above the progress that a console shows."""
-    (console or console_err()).print(styled(("note: ", "bold"), message), soft_wrap=True)
 
 
 @contextlib.contextmanager

@@ -7,8 +7,9 @@ import shlex
 from blklab.cli.browser import open_page
 from blklab.cli.commands import described_command
 from blklab.cli.options import open_option, output_option
-from blklab.cli.output import console_out, require_own_page, require_writable, write_text
+from blklab.cli.output import require_own_page, require_writable, write_text
 from blklab.labs.playground.page import render_playground
+from blklab.report.terminal import console_out
 
 _PAGE = "playground.html"
 

@@ -11,11 +11,12 @@ import click
 
 from blklab.cli.commands import described_command
 from blklab.cli.options import json_option, output_option, quiet_option
-from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.output import write_text
 from blklab.errors import ExitCode, UsageError
 from blklab.linux.machine.requirements import require_root
 from blklab.linux.processes.ending import ending
 from blklab.quantities.units import parse_duration_ns
+from blklab.report.terminal import console_out, print_note
 from blklab.spec.targets import PathTarget, parse_target
 
 if TYPE_CHECKING:

@@ -19,11 +19,12 @@ from blklab.cli.options import (
     openmetrics_option,
     store_option,
 )
-from blklab.cli.output import console_out, require_writable, write_own_text, write_text
+from blklab.cli.output import require_writable, write_own_text, write_text
 from blklab.records.run_files import default_report_file
 from blklab.records.store import Store
 from blklab.report.documents.comparison import compare_document
 from blklab.report.html.comparison import render_html
+from blklab.report.terminal import console_out
 from blklab.report.text.comparison import render
 from blklab.report.text.job_shares import render_job_shares
 from blklab.spec.request import SpecValues

@@ -10,9 +10,10 @@ import click
 
 from blklab.cli.commands import described_command
 from blklab.cli.options import json_option
-from blklab.cli.output import console_out, write_text
+from blklab.cli.output import write_text
 from blklab.errors import ExitCode
 from blklab.linux.machine.requirements import require_linux, require_root
+from blklab.report.terminal import console_out
 
 if TYPE_CHECKING:
     from blklab.linux.journal.last_recovery import LastRecovery

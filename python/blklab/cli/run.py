@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from blklab.cli.commands import described_command
-from blklab.cli.gate import gate_arms, no_gate_option
+from blklab.cli.gate import no_gate_option
 from blklab.cli.options import (
     experiment_options,
     json_option,
@@ -13,12 +15,15 @@ from blklab.cli.options import (
     quiet_option,
     scheduler_option,
 )
-from blklab.cli.output import console_out, print_note, require_writable, write_text
-from blklab.cli.progress import ProgressDisplay
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import UsageError
 from blklab.experiment.pipeline import planned_commands, run_once
+from blklab.labs.gate.arms import gate_arms
+from blklab.progress.experiment import ProgressDisplay
+from blklab.progress.gate import GateDisplay
 from blklab.report.documents.comparison import run_document
 from blklab.report.monitoring.openmetrics import run_metrics
+from blklab.report.terminal import console_out, print_note
 from blklab.report.text.comparison import render_run
 from blklab.spec.experiment import option_named
 from blklab.spec.forms import parse_assignments
@@ -95,7 +100,7 @@ def command(
         return
     require_writable(json_file, openmetrics_file)
     if not no_gate:
-        gate_arms([spec], quiet=quiet)
+        gate_arms([spec], partial(GateDisplay, quiet=quiet))
     with ProgressDisplay(quiet=quiet) as display:
         sample, used, warnings = run_once(spec, display, timeline_file=timeline_file)
     for warning in warnings:

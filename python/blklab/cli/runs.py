@@ -12,7 +12,7 @@ from rich.table import Table
 from blklab.analysis.between_runs import compare_runs
 from blklab.cli.commands import described_group
 from blklab.cli.options import inference_options, json_option, junit_option, store_option
-from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
 from blklab.records.run_files import run_files_folder
 from blklab.records.run_ids import is_run_id
@@ -20,6 +20,7 @@ from blklab.records.store import RunSummary, Store
 from blklab.report.documents.between_runs import change_document
 from blklab.report.monitoring.junit import junit_xml
 from blklab.report.monitoring.junit_changes import change_suite
+from blklab.report.terminal import console_out, print_note
 from blklab.report.text.between_runs import render_change
 
 _VERDICT_WIDTH = 24

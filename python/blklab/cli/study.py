@@ -19,8 +19,7 @@ from blklab.cli.options import (
     quiet_option,
     store_option,
 )
-from blklab.cli.output import console_out, print_note, require_writable, write_text
-from blklab.cli.progress import ProgressDisplay
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import ExitCode, InterruptedRunError, UsageError
 from blklab.guests.kernels.store import find
 from blklab.labs.studies import replicable_study, replicable_study_names
@@ -33,9 +32,11 @@ from blklab.labs.studies.replication.report.html import render_studies_html
 from blklab.labs.studies.replication.report.monitoring import study_metrics, study_suites
 from blklab.labs.studies.replication.report.text import render_study
 from blklab.labs.studies.replication.run import plan_study, run_plan
+from blklab.progress.experiment import ProgressDisplay
 from blklab.quantities.formatting import count_of
 from blklab.records.store import Store
 from blklab.report.monitoring.junit import junit_xml
+from blklab.report.terminal import console_out, print_note
 from blklab.report.text.printer import Printer
 from blklab.spec.experiment import DEFAULT_SEED
 

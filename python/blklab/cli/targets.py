@@ -13,20 +13,20 @@ from rich.table import Table
 from blklab.backends.uml_requirements import guest_obstacle
 from blklab.cli.commands import described_command
 from blklab.cli.options import json_option
-from blklab.cli.output import console_out, write_text
+from blklab.cli.output import write_text
 from blklab.errors import BlklabError
+from blklab.linux.directories.mounts import Mount, read_mounts
 from blklab.linux.disks.arrays import array_troubles
 from blklab.linux.disks.device_in_use import reasons_against_writing, why_not_readable
 from blklab.linux.disks.disk import Disk, Roots
-from blklab.linux.disks.mounts import Mount, read_mounts
 from blklab.linux.disks.offline import why_offline
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.disks.stack import all_disks, leaves_of
 from blklab.linux.disks.zones import zones_of
-from blklab.linux.queue.scheduler_modules import find_scheduler_modules
+from blklab.linux.machine.scheduler_modules import find_scheduler_modules
 from blklab.linux.queue.schedulers import mark_module, offered_schedulers
 from blklab.quantities.units import format_bytes
-from blklab.report.terminal import styled
+from blklab.report.terminal import console_out, styled
 from blklab.spec.atlas import AtlasDrive, drives
 from blklab.spec.drive_classes import known_rotational
 from blklab.spec.profiles import calibrated_profiles, device_kinds, shipped_profiles

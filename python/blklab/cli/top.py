@@ -9,13 +9,13 @@ from collections.abc import Iterator
 import click
 
 from blklab.cli.commands import described_command
-from blklab.cli.output import console_out
 from blklab.cli.top_screen import ScreenSample, print_each, show_live, write_lines
 from blklab.cli.top_tasks import task_samples
 from blklab.cli.top_waits import waits_samples
 from blklab.errors import InterruptedRunError, UsageError
 from blklab.linux.machine.requirements import require_root
 from blklab.quantities.units import parse_duration_ns
+from blklab.report.terminal import console_out
 from blklab.spec.targets import PathTarget, parse_target
 
 

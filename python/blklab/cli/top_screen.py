@@ -14,10 +14,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from blklab.cli.output import console_out, errors_of, print_document
+from blklab.cli.output import errors_of, print_document
 from blklab.named_files import written_as_it_comes
 from blklab.quantities.visible import writable
-from blklab.report.terminal import styled
+from blklab.report.terminal import console_out, styled
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from typing import Any
 
 from rich.text import Text
 
-from blklab.cli.output import print_note
 from blklab.cli.top_screen import ScreenColumn
 from blklab.errors import BlklabError
 from blklab.linux.disks.stack import all_disks, leaves_of
@@ -19,7 +18,7 @@ from blklab.linux.processes.io_priority import priority_support
 from blklab.linux.processes.task_io import TaskRate, TaskReader, TaskSnapshot, by_process, rates
 from blklab.linux.queue.schedulers import available_schedulers
 from blklab.quantities.units import format_bytes
-from blklab.report.terminal import styled
+from blklab.report.terminal import print_note, styled
 
 SCHEMA = "blklab.top/1"
 COLUMNS = (

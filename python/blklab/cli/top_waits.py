@@ -9,12 +9,11 @@ from typing import Any
 
 from rich.text import Text
 
-from blklab.cli.output import print_note
 from blklab.cli.top_screen import ScreenColumn
 from blklab.linux.disks.resolution import Resolution
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.recordings.waits import TaskWaits, Waits
-from blklab.report.terminal import styled
+from blklab.report.terminal import print_note, styled
 from blklab.report.waits.text import device_lines, held_text, task_name
 
 SCHEMA = "blklab.top-waits/1"

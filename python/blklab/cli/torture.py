@@ -7,17 +7,18 @@ import time
 import click
 
 from blklab.backends import Workers
-from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.commands import described_command
 from blklab.cli.options import cluster_option, json_option, quiet_option
-from blklab.cli.output import console_out, require_writable, write_text
-from blklab.cli.progress_line import ProgressLine
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import ExitCode, UsageError
 from blklab.guests.kernels.source import DEBIAN
 from blklab.labs.torture.building import TORTURED, build_with_checks
 from blklab.labs.torture.document import TortureDocument
 from blklab.labs.torture.torture import CHECKS, TortureRequest, torture
+from blklab.progress.build import BuildDisplay
+from blklab.progress.line import ProgressLine
 from blklab.quantities.units import format_duration, parse_duration_ns
+from blklab.report.terminal import console_out
 
 _KINDS = {
     "corruption": "wrong data",

@@ -11,17 +11,18 @@ from blklab.backends import Workers
 from blklab.cli.commands import described_command
 from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.options import cluster_option, experiment_options, json_option, quiet_option, store_option
-from blklab.cli.output import console_out, print_note, require_writable, write_own_text, write_text
-from blklab.cli.progress import ProgressDisplay
+from blklab.cli.output import require_writable, write_own_text, write_text
 from blklab.errors import BlklabError, InterruptedRunError
 from blklab.labs.tuning.document import TuneDocument
 from blklab.labs.tuning.page import tune_html
 from blklab.labs.tuning.text import finalist_rows, headline, sentences
 from blklab.labs.tuning.trials import Trial
 from blklab.labs.tuning.tuning import DEFAULT_TRIALS, Preparation, TuningRequest, prepare, tune
+from blklab.progress.experiment import ProgressDisplay
 from blklab.quantities.units import format_duration
 from blklab.records.locations import default_report_folder
 from blklab.records.store import Store
+from blklab.report.terminal import console_out, print_note
 from blklab.spec.request import SpecValues, build_specs
 
 

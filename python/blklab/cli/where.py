@@ -9,11 +9,12 @@ import click
 from blklab.cli.browser import open_page
 from blklab.cli.commands import described_command
 from blklab.cli.options import json_option, open_option
-from blklab.cli.output import console_out, require_writable, write_text
+from blklab.cli.output import require_writable, write_text
 from blklab.errors import ExitCode, FormatError
 from blklab.labs.reanalysis.readers import benchmark_of
 from blklab.recordings.trace import trace_formats
 from blklab.recordings.waits import analyse_waits
+from blklab.report.terminal import console_out
 from blklab.report.text.printer import Printer
 from blklab.report.waits.document import where_document
 from blklab.report.waits.short import FEW_TASKS, render_short_where

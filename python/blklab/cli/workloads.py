@@ -9,9 +9,10 @@ from rich.table import Table
 
 from blklab.cli.commands import described_command
 from blklab.cli.options import json_option
-from blklab.cli.output import console_out, write_text
+from blklab.cli.output import write_text
 from blklab.errors import UsageError
 from blklab.quantities.units import format_bytes, format_duration
+from blklab.report.terminal import console_out
 from blklab.spec.modelled_options import GROUNDS, OptionUse, option_uses
 from blklab.spec.purposes import PURPOSES, purposes_of, workloads_for
 from blklab.spec.workloads import Workload, load_workload, shipped_commands, shipped_workloads

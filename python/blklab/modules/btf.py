@@ -40,7 +40,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Layout:
+class StructLayout:
     """A structure or union as the kernel has it."""
 
     name: str
@@ -78,7 +78,7 @@ class TypeInformation:
         self._starts = self._index()
         self._sizes: dict[int, int | None] = {}
 
-    def layouts(self, name: str) -> tuple[Layout, ...]:
+    def layouts(self, name: str) -> tuple[StructLayout, ...]:
         """The structures of a name, for example ``struct request``.
 
         None if the kernel has no such structure; several if it has different ones of that name.
@@ -181,10 +181,10 @@ class TypeInformation:
             return each * length if each is not None and length else None
         return rest if kind in (_INT, _STRUCT, _UNION, _ENUM, _ENUM64, _FLOAT) else None
 
-    def _layout(self, name: str, number: int) -> Layout:
+    def _layout(self, name: str, number: int) -> StructLayout:
         parts: set[str] = set()
         members = tuple(self._members(number, "", 0, parts, 0))
-        return Layout(name, self._info(number)[3], members, frozenset(parts))
+        return StructLayout(name, self._info(number)[3], members, frozenset(parts))
 
     def _members(
         self, number: int, prefix: str, base_bits: int, parts: set[str], depth: int

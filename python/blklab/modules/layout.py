@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from blklab.errors import KernelBuildError
-from blklab.modules.btf import Layout, Member, TypeInformation
+from blklab.modules.btf import Member, TypeInformation
 from blklab.modules.elf import ObjectFile
 
 PROBE = "blklab_probe"
@@ -322,7 +322,6 @@ __all__ = [
     "PROBE",
     "REQUIRED",
     "Item",
-    "Layout",
     "Probe",
     "Proof",
     "prove",

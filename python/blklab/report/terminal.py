@@ -9,7 +9,7 @@ name needs no care; tests/architecture/test_output.py makes sure that nothing pr
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -30,6 +30,10 @@ def styled(*parts: str | tuple[str, str]) -> Text:
 class Terminal(Console):
     """rich's console for text from elsewhere. Arguments are rich's."""
 
+    def on_broken_pipe(self) -> NoReturn:
+        """Leaves a pipe without a reader to `blklab.cli.run`; rich would exit with 1."""
+        raise BrokenPipeError
+
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**{"highlight": False} | arguments | {"markup": False, "emoji": False})
 
@@ -49,3 +53,18 @@ class Terminal(Console):
         """Prints a text of several lines, which are not wrapped."""
         for line in text.split("\n"):
             self.print(Text(visible_lines(line)), soft_wrap=True)
+
+
+def console_out() -> Terminal:
+    """Standard output; colours on a terminal only, and not under NO_COLOR."""
+    return Terminal(soft_wrap=False)
+
+
+def console_err() -> Terminal:
+    """Standard error, likewise."""
+    return Terminal(stderr=True)
+
+
+def print_note(message: str, console: Terminal | None = None) -> None:
+    """Prints a note on standard error, or above the progress that a console shows."""
+    (console or console_err()).print(styled(("note: ", "bold"), message), soft_wrap=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.linux.disks.mounts import read_mounts
+from blklab.linux.directories.mounts import read_mounts
 from blklab.linux.journal.recovery import raise_for_failures, recover
 from host.attacks.attacker import ATTACKS, Attack, Outcome, Scene, contents, racing, run_under_attack
 from host.conftest import RUN_ID, Filesystem, cell, opened, work

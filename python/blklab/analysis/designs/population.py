@@ -10,7 +10,7 @@ from blklab.analysis.designs.blocks import BlockDesign
 from blklab.analysis.statistics.intervals import MeanInterval, geometric_mean_interval, t_quantile
 from blklab.analysis.statistics.population import (
     FEWEST_DRIVES,
-    Effect,
+    DriveEffect,
     PopulationDifference,
     population_difference,
 )
@@ -43,7 +43,7 @@ class PopulationDesign(BlockDesign):
 
     def _difference_of(self, first: Sequence[float], second: Sequence[float]) -> PopulationDifference:
         ratios = [math.log(one / other) for one, other in zip(first, second, strict=True)]
-        return population_difference([Effect(ratio, 0.0) for ratio in ratios], margin=self.margin)
+        return population_difference([DriveEffect(ratio, 0.0) for ratio in ratios], margin=self.margin)
 
     def _difference_factor(self, n: int, level: float) -> float:
         return t_quantile(1 - level / 2, n - 1)

@@ -11,7 +11,7 @@ from blklab.analysis.statistics.noise import block_levels
 from blklab.analysis.statistics.sample import Sample
 from blklab.analysis.statistics.serial import widening
 from blklab.analysis.statistics.series import Series, Values
-from blklab.analysis.statistics.two_samples import Estimate, MeanDifference, difference_of_estimates
+from blklab.analysis.statistics.two_samples import MeanDifference, MeanEstimate, difference_of_estimates
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def independent_difference_of_logs(
             return None
         sample = Sample(logs)
         levels = logs if rounds else [level for _, level in block_levels(values)]
-        estimates.append(Estimate(sample.n, sample.mean, sample.standard_error * widening(levels)))
+        estimates.append(MeanEstimate(sample.n, sample.mean, sample.standard_error * widening(levels)))
     return _difference(*estimates, margin=margin)
 
 
@@ -59,11 +59,11 @@ def shift_of(second: Difference, first: Difference, *, margin: float) -> Indepen
         first: The same in its baseline.
         margin: As above.
     """
-    estimates = [Estimate(one.n, one.log_ratio, one.standard_error) for one in (second, first)]
+    estimates = [MeanEstimate(one.n, one.log_ratio, one.standard_error) for one in (second, first)]
     return _difference(*estimates, margin=margin)
 
 
-def _difference(second: Estimate, first: Estimate, *, margin: float) -> IndependentDifference:
+def _difference(second: MeanEstimate, first: MeanEstimate, *, margin: float) -> IndependentDifference:
     found = difference_of_estimates(second, first)
     return IndependentDifference(
         n=min(second.n, first.n),

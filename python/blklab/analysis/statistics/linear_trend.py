@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Change:
+class TrendChange:
     """A change along a series, or from one part of it to another, with its test."""
 
     size: float
@@ -23,7 +23,7 @@ class Change:
     """Two-sided p value of no change."""
 
 
-def linear_trend(times: Floats, values: Floats) -> Change | None:
+def linear_trend(times: Floats, values: Floats) -> TrendChange | None:
     """Change along the least-squares line from the first time to the last.
 
     Returns:
@@ -39,6 +39,6 @@ def linear_trend(times: Floats, values: Floats) -> Change | None:
     left = float(residuals @ residuals)
     change = slope * float(times.max() - times.min())
     if left <= 1e-24 * n:
-        return Change(change, 1.0 if abs(change) <= 1e-12 else 0.0)
+        return TrendChange(change, 1.0 if abs(change) <= 1e-12 else 0.0)
     error = math.sqrt(left / (n - 2) / weight)
-    return Change(change, min(1.0, 2 * t_upper_tail(abs(slope) / error, n - 2)))
+    return TrendChange(change, min(1.0, 2 * t_upper_tail(abs(slope) / error, n - 2)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from blklab.analysis.statistics.intervals import standard_error, t_upper_tail
-from blklab.analysis.statistics.linear_trend import Change, linear_trend
+from blklab.analysis.statistics.linear_trend import TrendChange, linear_trend
 from blklab.analysis.statistics.serial import neighbour_correlation, widening
 
 FEWEST_FOR_OUTLIERS = 6
@@ -41,9 +41,9 @@ class Noise:
     """The noise of one metric under one workload."""
 
     blocks: int
-    drift: Change | None
+    drift: TrendChange | None
     """Of the logarithm of the blocks' means. Comparisons within blocks are free of it."""
-    first_run: Change | None
+    first_run: TrendChange | None
     """Logarithm of a block's first run over its others, scheduler's effect removed: warm-up, caches."""
     correlation: float | None
     """Of neighbouring log ratios, the largest over all pairs of schedulers; None for few blocks."""
@@ -115,7 +115,7 @@ def _log_ratios(logs: Mapping[str, Mapping[int, float]]) -> list[list[float]]:
 
 def _first_run_effect(
     residuals: Mapping[tuple[str, int], float], order: Mapping[int, Sequence[str]]
-) -> Change | None:
+) -> TrendChange | None:
     differences = []
     for block, names in order.items():
         present = [residuals[name, block] for name in names if (name, block) in residuals]
@@ -126,8 +126,8 @@ def _first_run_effect(
     values = np.array(differences)
     center, error = float(values.mean()), standard_error(values)
     if error == 0.0:
-        return Change(center, 1.0 if abs(center) <= 1e-12 else 0.0)
-    return Change(center, min(1.0, 2 * t_upper_tail(abs(center) / error, len(values) - 1)))
+        return TrendChange(center, 1.0 if abs(center) <= 1e-12 else 0.0)
+    return TrendChange(center, min(1.0, 2 * t_upper_tail(abs(center) / error, len(values) - 1)))
 
 
 def _outliers(name: str, logs: Mapping[int, float]) -> list[Outlier]:

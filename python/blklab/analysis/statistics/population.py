@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Effect:
+class DriveEffect:
     """The log ratio of two schedulers on one drive."""
 
     log_ratio: float
@@ -105,7 +105,7 @@ class PopulationDifference(Difference):
         return np.sqrt(np.maximum(variances, 1e-24)), weights
 
 
-def population_difference(effects: Sequence[Effect], *, margin: float) -> PopulationDifference:
+def population_difference(effects: Sequence[DriveEffect], *, margin: float) -> PopulationDifference:
     """The mean over drives.
 
     Args:

@@ -71,13 +71,13 @@ def independent_difference(first: Sample, second: Sample) -> MeanDifference:
     if first.n < 2 or second.n < 2:
         return MeanDifference(first.n, second.n, first.mean - second.mean, None, 0)
     return difference_of_estimates(
-        Estimate(first.n, first.mean, first.standard_error),
-        Estimate(second.n, second.mean, second.standard_error),
+        MeanEstimate(first.n, first.mean, first.standard_error),
+        MeanEstimate(second.n, second.mean, second.standard_error),
     )
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanEstimate:
     """A mean, or a difference of means, with a standard error of its own, of at least two values."""
 
     n: int
@@ -85,7 +85,7 @@ class Estimate:
     standard_error: float
 
 
-def difference_of_estimates(first: Estimate, second: Estimate) -> MeanDifference:
+def difference_of_estimates(first: MeanEstimate, second: MeanEstimate) -> MeanDifference:
     """Welch's comparison of two independent estimates, each with n - 1 degrees of freedom."""
     squares = [first.standard_error**2, second.standard_error**2]
     total = sum(squares)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from blklab.labs.calibration.loads import Load
+from blklab.labs.calibration.loads import ProcessorLoad
 from blklab.labs.calibration.pattern_search import Floats, Residuals, half_widths, searched
 from blklab.labs.calibration.prediction import Cell, predicted_iops
 from blklab.spec.machines import Machine, StepCosts
@@ -56,7 +56,7 @@ class Parameter:
 class CostObservation:
     """Measured rates of a load."""
 
-    load: Load
+    load: ProcessorLoad
     iops: float
     """Without a scheduler."""
     iops_error: float

@@ -15,7 +15,7 @@ from blklab.analysis.metrics import metric_named
 from blklab.analysis.questions import Question
 from blklab.analysis.statistics.percentile import percentile
 from blklab.labs.calibration.fit import BASELINE
-from blklab.labs.calibration.loads import FITTED, Load
+from blklab.labs.calibration.loads import FITTED, ProcessorLoad
 from blklab.labs.calibration.measuring import CostMeasurement, difference
 from blklab.labs.calibration.prediction import predicted_iops
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
@@ -156,7 +156,9 @@ def host_fidelity(measurement: CostMeasurement, machine: Machine) -> HostFidelit
     )
 
 
-def _cells(measurement: CostMeasurement, predicted: Mapping[tuple[Load, str], float]) -> Iterator[HostCell]:
+def _cells(
+    measurement: CostMeasurement, predicted: Mapping[tuple[ProcessorLoad, str], float]
+) -> Iterator[HostCell]:
     for load, series in measurement.values.items():
         base, predicted_base = measurement.observations[load].iops, predicted[(load, BASELINE)]
         for scheduler in measurement.schedulers(load):
@@ -179,7 +181,9 @@ def _cells(measurement: CostMeasurement, predicted: Mapping[tuple[Load, str], fl
             )
 
 
-def _pairs(measurement: CostMeasurement, predicted: Mapping[tuple[Load, str], float]) -> Iterator[HostPair]:
+def _pairs(
+    measurement: CostMeasurement, predicted: Mapping[tuple[ProcessorLoad, str], float]
+) -> Iterator[HostPair]:
     design = FixedDesign(confidence=DEFAULT_CONFIDENCE, margin=DEFAULT_MARGIN)
     for load, series in measurement.values.items():
         question = Question(load.name, metric_named("iops"), series)

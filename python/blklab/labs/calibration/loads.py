@@ -15,7 +15,7 @@ JOB_MIB = 64
 
 
 @dataclass(frozen=True)
-class Load:
+class ProcessorLoad:
     """Some jobs that keep some I/Os of one size in flight."""
 
     jobs: int
@@ -46,7 +46,7 @@ _JOBS = (1, 2, 4)
 _DEPTHS = (1, 8, 32, 128)
 
 
-def _is_fitted(load: Load) -> bool:
+def _is_fitted(load: ProcessorLoad) -> bool:
     """Whether a load is in the fraction of the matrix by which tables are fitted.
 
     A third, as in a Latin square: with each direction and size of block every depth once and every number of
@@ -61,7 +61,7 @@ def _is_fitted(load: Load) -> bool:
 
 
 MATRIX = tuple(
-    Load(jobs, depth, block_kib, direction)
+    ProcessorLoad(jobs, depth, block_kib, direction)
     for direction in _DIRECTIONS
     for block_kib in _BLOCKS_KIB
     for jobs in _JOBS
@@ -73,9 +73,9 @@ FITTED = tuple(load for load in MATRIX if _is_fitted(load))
 """Loads by which the cost table is fitted."""
 
 CHECKED = (
-    Load(1, 8, 4, "read"),
-    Load(4, 32, 4, "read"),
-    Load(2, 8, 64, "write"),
-    Load(4, 1, 4, "mixed"),
+    ProcessorLoad(1, 8, 4, "read"),
+    ProcessorLoad(4, 32, 4, "read"),
+    ProcessorLoad(2, 8, 64, "write"),
+    ProcessorLoad(4, 1, 4, "mixed"),
 )
 """Loads that calibration measures too, to tell how well the table fits what it was not fitted on."""

@@ -28,7 +28,7 @@ from blklab.analysis.values import metric_values
 from blklab.backends import Session, SessionOptions, backend_for
 from blklab.errors import RequirementError, RunFailedError
 from blklab.labs.calibration.fit import BASELINE, CostObservation
-from blklab.labs.calibration.loads import JOB_MIB, Load
+from blklab.labs.calibration.loads import JOB_MIB, ProcessorLoad
 from blklab.linux.machine.description import describe_machine
 from blklab.quantities.units import format_duration
 from blklab.records.samples import MachineDescription, RunSample
@@ -58,15 +58,15 @@ class CostMeasurement:
     machine: MachineDescription
     rounds: int
     """Of each load."""
-    values: Mapping[Load, Series]
+    values: Mapping[ProcessorLoad, Series]
     """I/Os a second by scheduler and round."""
 
     @cached_property
-    def observations(self) -> dict[Load, CostObservation]:
+    def observations(self) -> dict[ProcessorLoad, CostObservation]:
         """The rates of each load: geometric means over rounds, and ratios within them."""
         return {load: observation_of(load, series) for load, series in self.values.items()}
 
-    def schedulers(self, load: Load) -> list[str]:
+    def schedulers(self, load: ProcessorLoad) -> list[str]:
         """The schedulers with a ratio to `BASELINE` under a load, that one first."""
         return [BASELINE, *self.observations[load].ratios]
 
@@ -74,7 +74,7 @@ class CostMeasurement:
 class MemoryDevice:
     """A scratch loop device in memory, with all its schedulers."""
 
-    def __init__(self, session: Session, loads: Sequence[Load], seed: int) -> None:
+    def __init__(self, session: Session, loads: Sequence[ProcessorLoad], seed: int) -> None:
         self._session = session
         self._loads = {load: load.workload(ramp_ms=0, runtime_ms=_RUNTIME_MS) for load in loads}
         self._choices = [SchedulerChoice(name=name, label=name) for name in session.target.schedulers]
@@ -85,7 +85,7 @@ class MemoryDevice:
         """The loads as job files."""
         return list(self._loads.values())
 
-    def stretches(self, repetitions: int) -> list[tuple[Load, Stretch]]:
+    def stretches(self, repetitions: int) -> list[tuple[ProcessorLoad, Stretch]]:
         """All stretches in their order."""
         order = random.Random(derive_seed(self._seed, "calibration"))  # noqa: S311 - not for secrets
         found = []
@@ -118,7 +118,7 @@ class MemoryDevice:
         """
         self._session.check(self._choices, self.workloads)
         self._session.prepare(self.workloads, announce)
-        samples: dict[Load, list[RunSample]] = {load: [] for load in self._loads}
+        samples: dict[ProcessorLoad, list[RunSample]] = {load: [] for load in self._loads}
         stretches = self.stretches(repetitions)
         begun_ns = time.monotonic_ns()
         for done, (load, stretch) in enumerate(stretches):
@@ -141,7 +141,7 @@ class MemoryDevice:
         return self._session.stretch_commands(stretch)
 
 
-def _check_ran(load: Load, samples: Sequence[RunSample]) -> None:
+def _check_ran(load: ProcessorLoad, samples: Sequence[RunSample]) -> None:
     """Checks that a load has run in some slot of a stretch.
 
     Raises:
@@ -154,7 +154,9 @@ def _check_ran(load: Load, samples: Sequence[RunSample]) -> None:
 
 
 @contextmanager
-def memory_device(loads: Sequence[Load], *, seed: int, dry_run: bool = False) -> Iterator[MemoryDevice]:
+def memory_device(
+    loads: Sequence[ProcessorLoad], *, seed: int, dry_run: bool = False
+) -> Iterator[MemoryDevice]:
     """Opens the device, with room for the largest load; removed at the end.
 
     Raises:
@@ -172,7 +174,7 @@ def memory_device(loads: Sequence[Load], *, seed: int, dry_run: bool = False) ->
         yield MemoryDevice(session, loads, seed)
 
 
-def observation_of(load: Load, series: Series) -> CostObservation:
+def observation_of(load: ProcessorLoad, series: Series) -> CostObservation:
     """The rates of a load.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from blklab.analysis.metrics import metric_named
-from blklab.labs.calibration.loads import Load
+from blklab.labs.calibration.loads import ProcessorLoad
 from blklab.simulator.request import SimulationRequest
 from blklab.simulator.simulation import simulate_many
 from blklab.spec.machines import Machine
@@ -15,7 +15,7 @@ MODEL = "loop,capacity=1g"
 _RAMP_MS = 5
 _RUNTIME_MS = 30
 
-Cell = tuple[Load, str]
+Cell = tuple[ProcessorLoad, str]
 """A load under a scheduler."""
 
 

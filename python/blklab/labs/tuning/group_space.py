@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from blklab.errors import UsageError
-from blklab.labs.tuning.setting import Setting
+from blklab.labs.tuning.setting import TriedSetting
 from blklab.linux.cgroups.settings import missing_attribute
 from blklab.quantities.formatting import join_names
 from blklab.spec.group_settings import (
@@ -133,7 +133,7 @@ class GroupConditions:
         """Whether the target has io.cost."""
         return "io.cost.qos" in self.attributes
 
-    def settings(self, scheduler: str, vary: Sequence[str]) -> list[Setting]:
+    def settings(self, scheduler: str, vary: Sequence[str]) -> list[TriedSetting]:
         """The settings under a scheduler, in the order in which they are looked at.
 
         Args:
@@ -172,7 +172,7 @@ class GroupConditions:
             "several that compete, and none that a job file fixes",
         )
 
-    def _cost(self) -> list[Setting]:
+    def _cost(self) -> list[TriedSetting]:
         if self.cost is None or not self.has_cost:
             return []
         words = self._given_words(ROOT_GROUP, "io.cost.qos")
@@ -182,7 +182,7 @@ class GroupConditions:
         if not enabled:
             model = {} if self._given_words(ROOT_GROUP, "io.cost.model") else self.cost.coefficients
             brought = {f"/io.cost.model.{name}": str(value) for name, value in model.items()}
-            found.append(Setting(COST_ENABLE, (None, "1"), "0", brings=brought))
+            found.append(TriedSetting(COST_ENABLE, (None, "1"), "0", brings=brought))
         for letter, latency_us in (("r", self.cost.rlat_us), ("w", self.cost.wlat_us)):
             if any(getattr(group, _DIRECTIONS[letter]) for group in self.load.groups):
                 percentile = {} if f"{letter}pct" in words else {f"{letter}pct": str(self.cost.percentile)}
@@ -197,7 +197,7 @@ class GroupConditions:
         found += _setting(VRATE_MAX, _VRATES_MOST, words.get("max", "auto"), needs=needs)
         return found
 
-    def _weights(self, scheduler: str) -> list[Setting]:
+    def _weights(self, scheduler: str) -> list[TriedSetting]:
         of_bfq = next((one for one in ("io.bfq.weight", "blkio.bfq.weight") if one in self.attributes), None)
         attributes: list[tuple[str, str | None]] = []
         if scheduler == BFQ and of_bfq is not None:
@@ -212,7 +212,7 @@ class GroupConditions:
                 found += _setting(f"{group.name}/{attribute}", _WEIGHTS, default, needs=needs)
         return found
 
-    def _limits(self, vary: Sequence[str]) -> list[Setting]:
+    def _limits(self, vary: Sequence[str]) -> list[TriedSetting]:
         """Limits of bytes; those of measured groups only if somebody asks for that group's."""
         if "io.max" not in self.attributes or not (self.load.compete or vary):
             return []
@@ -253,7 +253,7 @@ def _setting(
     *,
     needs: str | None = None,
     brings: Mapping[str, str] | None = None,
-) -> list[Setting]:
+) -> list[TriedSetting]:
     """The setting, its default in order: ``auto`` first, ``max`` last; none without a second value."""
     number = int(float(default)) if default.replace(".", "", 1).isdigit() else None
     others = sorted({value for value in values if value != number})
@@ -262,7 +262,7 @@ def _setting(
     least = number if number is not None else (others[-1] + 1 if default == "max" else 0)
     before = [str(value) for value in others if value < least]
     after = [str(value) for value in others if value > least]
-    return [Setting(name, (*before, None, *after), default, brings=brings or {}, needs=needs)]
+    return [TriedSetting(name, (*before, None, *after), default, brings=brings or {}, needs=needs)]
 
 
 def _rounded(value: float) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from blklab.labs.tuning.proposals import quiet_optuna
-from blklab.labs.tuning.setting import Setting
+from blklab.labs.tuning.setting import TriedSetting
 from blklab.labs.tuning.space import Space
 from blklab.labs.tuning.trials import Dimension, Trial
 
@@ -57,7 +57,7 @@ def importances(
 
 
 def _frozen(
-    trial: Trial, settings: Sequence[Setting], dimensions: Sequence[Dimension]
+    trial: Trial, settings: Sequence[TriedSetting], dimensions: Sequence[Dimension]
 ) -> optuna.trial.FrozenTrial:
     import optuna  # noqa: PLC0415 - slow to import
 

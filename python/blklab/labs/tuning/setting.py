@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Setting:
+class TriedSetting:
     """A tunable, an attribute of the queue or of a control group, with the values that are tried."""
 
     name: str

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from blklab.errors import UsageError
 from blklab.labs.tuning.group_space import VRATE_MAX, VRATE_MIN, GroupConditions, names
-from blklab.labs.tuning.setting import Setting
+from blklab.labs.tuning.setting import TriedSetting
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Job, Workload
 
@@ -117,7 +117,7 @@ TUNED_SCHEDULERS = tuple(_TUNABLES)
 class Space:
     """All candidates: each scheduler with its settings."""
 
-    def __init__(self, settings: Mapping[str, Sequence[Setting]]) -> None:
+    def __init__(self, settings: Mapping[str, Sequence[TriedSetting]]) -> None:
         """Takes the settings of each scheduler, by name."""
         self.settings = {name: tuple(some) for name, some in settings.items()}
 
@@ -163,7 +163,7 @@ class Space:
         }
 
 
-def _felt(settings: Sequence[Setting], values: Mapping[str, str | None]) -> dict[str, str]:
+def _felt(settings: Sequence[TriedSetting], values: Mapping[str, str | None]) -> dict[str, str]:
     """The values that do something."""
     felt = {
         setting.name: value
@@ -181,7 +181,7 @@ def _felt(settings: Sequence[Setting], values: Mapping[str, str | None]) -> dict
     return felt
 
 
-def _count(settings: Sequence[Setting]) -> int:
+def _count(settings: Sequence[TriedSetting]) -> int:
     """Number of different candidates of a scheduler."""
     return math.prod(
         len({tuple(sorted(_felt(some, values).items())) for values in _combinations(some)})
@@ -189,19 +189,19 @@ def _count(settings: Sequence[Setting]) -> int:
     )
 
 
-def _dependent(settings: Iterable[Setting]) -> Iterable[list[Setting]]:
+def _dependent(settings: Iterable[TriedSetting]) -> Iterable[list[TriedSetting]]:
     """The settings in groups that do not depend on each other.
 
     A switch is with all that needs it, and one end of the vrate with the other.
     """
-    groups: dict[str, list[Setting]] = {}
+    groups: dict[str, list[TriedSetting]] = {}
     for setting in settings:
         alone = VRATE_MIN if setting.name == VRATE_MAX else setting.name
         groups.setdefault(setting.needs or alone, []).append(setting)
     return groups.values()
 
 
-def _combinations(settings: Sequence[Setting]) -> Iterable[dict[str, str | None]]:
+def _combinations(settings: Sequence[TriedSetting]) -> Iterable[dict[str, str | None]]:
     for values in itertools.product(*(setting.values for setting in settings)):
         yield {setting.name: value for setting, value in zip(settings, values, strict=True)}
 
@@ -262,7 +262,7 @@ def search_space(
 
 def _setting(
     candidate: _Candidate, scheduler: str, defaults: Mapping[str, str], queue_depth: int | None
-) -> Setting | None:
+) -> TriedSetting | None:
     """The candidate's values on a target; None if it has no such setting, or no second value."""
     if candidate.name not in defaults:
         return None
@@ -278,4 +278,4 @@ def _setting(
         return None
     before = [str(value) for value in others if not default.isdigit() or value < int(default)]
     after = [str(value) for value in others if default.isdigit() and value > int(default)]
-    return Setting(candidate.name, (*before, None, *after), default)
+    return TriedSetting(candidate.name, (*before, None, *after), default)

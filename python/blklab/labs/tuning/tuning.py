@@ -53,7 +53,7 @@ class TuningRequest:
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class ConfirmedCandidate:
     """A candidate that the target has confirmed: it beats the default there."""
 
     choice: SchedulerChoice
@@ -78,7 +78,7 @@ class Tuning:
     record: ExperimentRecord | None
     """The confirmation; None if the model finds nothing better than the default."""
     analysis: Analysis | None
-    recommendation: Recommendation | None
+    recommendation: ConfirmedCandidate | None
 
 
 class TuningObserver(Observer, Protocol):
@@ -228,7 +228,7 @@ def confirmed(
     return replace(found, recommendation=recommendation(found))
 
 
-def recommendation(found: Tuning) -> Recommendation | None:
+def recommendation(found: Tuning) -> ConfirmedCandidate | None:
     """The finalist that beats the default on the target and no other finalist.
 
     It must be better by at least one of the questions that the verdict rests on, and equal within the margin
@@ -237,12 +237,12 @@ def recommendation(found: Tuning) -> Recommendation | None:
     analysis = found.analysis
     if analysis is None or analysis.verdict.status == "withheld":
         return None
-    qualified: list[Recommendation] = []
+    qualified: list[ConfirmedCandidate] = []
     for trial in found.finalists:
         gains = against_default(found.default, trial.choice, analysis)
         outcomes = [pair.outcome for pair in gains]
         if "better" in outcomes and all(one in ("better", "equal") for one in outcomes):
-            qualified.append(Recommendation(trial.choice, gains))
+            qualified.append(ConfirmedCandidate(trial.choice, gains))
     beaten = {
         pair.second
         for pair in (one.seen_from(label) for one in _deciding(analysis) for label in (one.first, one.second))

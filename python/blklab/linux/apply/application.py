@@ -33,9 +33,9 @@ from blklab.linux.journal.modules import others_with_module
 from blklab.linux.journal.recovery import raise_for_failures, recover
 from blklab.linux.journal.state import state_directory
 from blklab.linux.machine.host_change import KernelWrite, shell_of
+from blklab.linux.machine.scheduler_modules import is_loaded, loading_command, module_of, unload_module
 from blklab.linux.queue.attributes import read_attribute
 from blklab.linux.queue.changes import QueueWrite
-from blklab.linux.queue.scheduler_modules import is_loaded, loading_command, module_of, unload_module
 from blklab.linux.queue.schedulers import offered_schedulers, unavailable_scheduler
 from blklab.linux.queue.snapshot import differences, restore_snapshot
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX

@@ -40,10 +40,6 @@ class GroupDirectory(HostChange):
         """A ``mkdir``."""
         return [f"mkdir {shlex.quote(str(self.path))}"]
 
-    def undoing(self) -> list[HostChange]:
-        """Nothing: the journal does it."""
-        return []
-
     def holds(self) -> bool:
         """Whether the group is there."""
         return self.path.is_dir()
@@ -66,10 +62,6 @@ class Controller(HostChange):
     def shell(self) -> list[str]:
         """The write, whatever the state."""
         return self._write.shell()
-
-    def undoing(self) -> list[HostChange]:
-        """Nothing: the journal does it."""
-        return []
 
     def holds(self) -> bool:
         """Whether the children have the controller."""

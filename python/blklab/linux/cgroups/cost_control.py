@@ -12,9 +12,11 @@ from blklab.linux.cgroups.hierarchy import find_hierarchy
 from blklab.linux.cgroups.settings import device_numbers
 from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.kernel_files import text_or_empty
-from blklab.linux.queue.coupling import COST_CONTROL, THROTTLING
 from blklab.spec.group_settings import words_of
 
+COST_CONTROL = "io.cost.qos"
+"""The file of the root control group that turns io.cost on for a disk."""
+THROTTLING = "wbt_lat_usec"
 _THROTTLED_BY_NONE = "0"
 
 

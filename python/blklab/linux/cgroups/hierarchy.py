@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import RequirementError
-from blklab.linux.disks.mounts import parse_mountinfo
+from blklab.linux.directories.mounts import parse_mountinfo
 from blklab.linux.machine.kernel_files import text_or_empty
 
 

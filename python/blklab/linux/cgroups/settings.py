@@ -15,7 +15,7 @@ from pathlib import Path
 from blklab.errors import JobFileError, TunableError, UsageError
 from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.kernel_config import about_option, kernel_options
-from blklab.linux.queue.scheduler_modules import GROUP_WEIGHTS, find_scheduler_modules
+from blklab.linux.machine.scheduler_modules import GROUP_WEIGHTS, find_scheduler_modules
 from blklab.spec.group_settings import KEYED, OF_DISK, ROOT_GROUP, cost_is_enabled
 from blklab.spec.workloads import Workload
 

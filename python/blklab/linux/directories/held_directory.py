@@ -22,8 +22,8 @@ from blklab.linux.directories.kernel_calls import (
     open_without_links,
     unmount_once,
 )
+from blklab.linux.directories.mounts import Mount, read_mounts
 from blklab.linux.directories.tree_removal import entries_of, remove_contents
-from blklab.linux.disks.mounts import Mount, read_mounts
 
 _OPENED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS = 0o077

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from blklab.linux.disks.disk import Roots
-from blklab.linux.disks.stack import devices_above
 from blklab.linux.machine.kernel_files import text_or_empty
+from blklab.linux.machine.stacked_devices import devices_above
 from blklab.linux.processes.programs import find_program
 from blklab.quantities.formatting import count_of
 

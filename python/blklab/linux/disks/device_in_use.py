@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 
 from blklab.errors import DeviceInUseError, MissingToolError, RequirementError, UnknownNameError, reason_of
+from blklab.linux.directories.mounts import mounts_of_all_namespaces, read_mounts
 from blklab.linux.disks.disk import Roots
-from blklab.linux.disks.mounts import mounts_of_all_namespaces, read_mounts
 from blklab.linux.machine.kernel_files import text_or_empty
 
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from blklab.errors import NotRootError, RefusedError, RequirementError, reason_of
 from blklab.linux.directories.held_directory import FileIdentity
+from blklab.linux.directories.mounts import mount_of
 from blklab.linux.disks.disk import Disk, read_disk
-from blklab.linux.disks.mounts import mount_of
 from blklab.linux.machine.kernel_files import text_or_empty
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import stat
 from pathlib import Path
 
 from blklab.errors import RequirementError
+from blklab.linux.directories.mounts import Mount, mount_of
 from blklab.linux.disks.btrfs import member_names
 from blklab.linux.disks.disk import Roots
-from blklab.linux.disks.mounts import Mount, mount_of
 from blklab.linux.disks.stack import OTHER_TARGETS
 
 _MEMORY = {

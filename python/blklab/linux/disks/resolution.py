@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import RequirementError, UnknownNameError, UsageError, reason_of
+from blklab.linux.directories.mounts import mount_of
 from blklab.linux.disks.disk import Disk, Roots
 from blklab.linux.disks.mounted_devices import devices_of_mount, folder_of_number
-from blklab.linux.disks.mounts import mount_of
 from blklab.linux.disks.stack import leaves_below
 from blklab.spec.atlas import find_drive
 from blklab.spec.profiles import shipped_profiles

@@ -61,21 +61,6 @@ def leaves_below(folders: list[Path], roots: Roots) -> tuple[list[str], list[Dis
     return list(stack), list(leaves.values())
 
 
-def devices_above(folder: Path) -> list[Path]:
-    """Partitions of a block device, and all devices stacked on it or on them: directories in sysfs."""
-    found: dict[Path, None] = {}
-    waiting = [folder]
-    while waiting:
-        device = waiting.pop()
-        partitions = sorted(entry.parent for entry in device.glob("*/partition"))
-        holders = sorted(link.resolve() for link in (device / "holders").glob("*"))
-        for above in [*partitions, *holders]:
-            if above not in found:
-                found[above] = None
-                waiting.append(above)
-    return list(found)
-
-
 def _walk(folder: Path, roots: Roots) -> Iterator[tuple[str, Disk | None]]:
     name = folder.name
     if (folder / "partition").exists():

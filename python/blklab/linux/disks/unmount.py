@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from blklab.errors import RequirementError
-from blklab.linux.disks.mounts import read_mounts
+from blklab.linux.directories.mounts import read_mounts
 from blklab.linux.processes.programs import run_program
 
 _ATTEMPTS = 150

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from blklab.errors import BlklabError, reason_of
+from blklab.linux.directories.mounts import read_mounts
 from blklab.linux.disks.disk import Disk
-from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.disks.stack import all_disks, leaves_of
 from blklab.linux.doctor.advice import arrays, elevator, encryption, group_weights, lockdown, offline
 from blklab.linux.doctor.finding import Finding

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from blklab.errors import RequirementError
-from blklab.linux.disks.mounts import mount_of, read_mounts, unescape
+from blklab.linux.directories.mounts import mount_of, read_mounts, unescape
 from blklab.linux.journal.file import Entry
 
 _PROC = Path("/proc")

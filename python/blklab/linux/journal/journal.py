@@ -29,9 +29,8 @@ from blklab.linux.journal.state import SUFFIX, journal_directory, make_private_d
 from blklab.linux.journal.undo import UndoResult, identity_of, undo_all
 from blklab.linux.journal.undo_places import HELD, OWN_PREFIXES
 from blklab.linux.journal.unrestored import report_unrestored
-from blklab.linux.processes.process_groups import start_ticks
+from blklab.linux.machine.scheduler_modules import is_loaded
 from blklab.linux.processes.signals import ENDING_SIGNALS, shielded
-from blklab.linux.queue.scheduler_modules import is_loaded
 from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
 from blklab.quantities.visible import visible_lines
 from blklab.records.run_ids import is_run_id
@@ -176,12 +175,6 @@ class Journal:
         self._append({"kind": "cgroup", "path": str(path)})
         path.mkdir()
         return path
-
-    def own_process_group(self, leader: int) -> Entry:
-        """Records a process group; its remaining processes are killed at the end."""
-        return self._append(
-            {"kind": "process_group", "group": leader, "started_ticks": start_ticks(leader) or 0}
-        )
 
     def own_loop(self, index: int, backing: BackingFile) -> Entry:
         """Records a loop device before it is created (see `blklab.linux.disks.loop.create`)."""

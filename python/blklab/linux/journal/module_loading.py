@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import RefusedError
 from blklab.linux.journal.journal import Journal
-from blklab.linux.queue.scheduler_modules import (
+from blklab.linux.machine.host_change import HostChange
+from blklab.linux.machine.scheduler_modules import (
     GROUP_WEIGHTS,
     find_scheduler_modules,
     insert_module,
@@ -21,15 +24,91 @@ from blklab.linux.queue.scheduler_modules import (
 _CONTROLLERS = {1: "blkio.", 2: "io."}
 
 
-def load_modules(schedulers: Iterable[str], attributes: Iterable[str], journal: Journal) -> list[str]:
-    """Loads the modules of schedulers that are not loaded; the journal unloads them at the end.
+@dataclass(frozen=True)
+class ModuleLoading(HostChange):
+    """The module of a scheduler, loaded as the kernel itself would; the journal unloads it."""
 
-    Modules that another run of blklab has loaded are recorded too: the run that ends last unloads them.
+    scheduler: str
+    module: str
+    journal: Journal | None
+    """None in a dry run."""
+
+    def make(self) -> None:
+        """Records the module, and loads it unless another run of blklab's has.
+
+        Raises:
+            SchedulerUnavailableError: if it cannot be loaded.
+        """
+        self.make_if_needed()
+
+    def make_if_needed(self) -> bool:
+        """The same; whether the journal answers for the module."""
+        owned = _required(self.journal).own_module(self.module) is not None
+        if owned and not self.holds():
+            load_module(self.scheduler)
+        return owned
+
+    def shell(self) -> list[str]:
+        """The ``modprobe``, if the module is not loaded."""
+        return [] if self.holds() else [loading_command(self.scheduler)]
+
+    def holds(self) -> bool:
+        """Whether the module is loaded, or cannot be."""
+        return self.scheduler not in find_scheduler_modules().loadable
+
+
+@dataclass(frozen=True)
+class ModuleInsertion(HostChange):
+    """A module that was built here, loaded from its file; the journal unloads it."""
+
+    path: Path
+    """Named after the module."""
+    version: str
+    """Tells the build from others."""
+    journal: Journal | None
+    """None in a dry run."""
+
+    def make(self) -> None:
+        """Loads it; one of its name that is loaded already is used if it is the same build.
+
+        Raises:
+            RefusedError: if another build of that name is loaded.
+            SchedulerUnavailableError: if it cannot be loaded.
+        """
+        module = self.path.stem
+        if is_loaded(module) and (there := module_version(module)) != self.version:
+            raise RefusedError(
+                f"another build of the module {module} is loaded ({there or 'of no version'}, not"
+                f" {self.version})",
+                hint=f"wait for the run that uses it, or unload it: rmmod {module}",
+            )
+        if _required(self.journal).own_module(module) is not None and not is_loaded(module):
+            insert_module(self.path)
+
+    def shell(self) -> list[str]:
+        """The ``insmod``."""
+        return [shlex.join(["insmod", str(self.path)])]
+
+
+def module_changes(
+    schedulers: Iterable[str], attributes: Iterable[str], journal: Journal | None
+) -> list[ModuleLoading]:
+    """The modules of schedulers that may have to be loaded, in order.
 
     Args:
         schedulers: Schedulers that will be chosen.
         attributes: Attributes of control groups that will be set; bfq's weight needs its module.
-        journal: The run's.
+        journal: The run's; None for a dry run.
+    """
+    loadable = find_scheduler_modules().loadable
+    modules = {name: loadable.get(name) or module_of(name) for name in _needed(schedulers, attributes)}
+    return [ModuleLoading(name, module, journal) for name, module in modules.items() if module is not None]
+
+
+def load_modules(schedulers: Iterable[str], attributes: Iterable[str], journal: Journal) -> list[str]:
+    """Loads the modules of schedulers that are not loaded; the journal unloads them at the end.
+
+    Modules that another run of blklab has loaded are recorded too: the run that ends last unloads them.
 
     Returns:
         The modules that the journal answers for.
@@ -37,46 +116,8 @@ def load_modules(schedulers: Iterable[str], attributes: Iterable[str], journal: 
     Raises:
         SchedulerUnavailableError: if one cannot be loaded.
     """
-    owned = []
-    loadable = find_scheduler_modules().loadable
-    for scheduler in _needed(schedulers, attributes):
-        module = loadable.get(scheduler) or module_of(scheduler)
-        if module is None or journal.own_module(module) is None:
-            continue
-        if scheduler in loadable:
-            load_module(scheduler)
-        owned.append(module)
-    return owned
-
-
-def load_module_file(path: Path, version: str, journal: Journal) -> None:
-    """Loads a module that was built here from its file; the journal unloads it at the end.
-
-    One of that name that is loaded already is used if it is the same build.
-
-    Args:
-        path: The file, named after the module.
-        version: The version that tells the build from others.
-        journal: The run's.
-
-    Raises:
-        RefusedError: if another build of that name is loaded.
-        SchedulerUnavailableError: if it cannot be loaded.
-    """
-    module = path.stem
-    if is_loaded(module) and (there := module_version(module)) != version:
-        raise RefusedError(
-            f"another build of the module {module} is loaded ({there or 'of no version'}, not {version})",
-            hint=f"wait for the run that uses it, or unload it: rmmod {module}",
-        )
-    if journal.own_module(module) is not None and not is_loaded(module):
-        insert_module(path)
-
-
-def module_commands(schedulers: Iterable[str], attributes: Iterable[str]) -> list[str]:
-    """The same as shell commands."""
-    loadable = find_scheduler_modules().loadable
-    return [loading_command(name) for name in _needed(schedulers, attributes) if name in loadable]
+    changes = module_changes(schedulers, attributes, journal)
+    return [change.module for change in changes if change.make_if_needed()]
 
 
 def attributes_of_modules(version: int) -> frozenset[str]:
@@ -92,3 +133,9 @@ def attributes_of_modules(version: int) -> frozenset[str]:
 def _needed(schedulers: Iterable[str], attributes: Iterable[str]) -> list[str]:
     of_attributes = [GROUP_WEIGHTS[name] for name in sorted(attributes) if name in GROUP_WEIGHTS]
     return list(dict.fromkeys([*of_attributes, *schedulers]))
+
+
+def _required(journal: Journal | None) -> Journal:
+    if journal is None:
+        raise RuntimeError("a dry run changes nothing")
+    return journal

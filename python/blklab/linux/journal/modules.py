@@ -5,7 +5,7 @@ from __future__ import annotations
 from blklab.errors import JournalError
 from blklab.linux.journal.file import Entry, read_journal_file
 from blklab.linux.journal.state import SUFFIX, journal_directory
-from blklab.linux.queue.scheduler_modules import is_loaded, unload_module
+from blklab.linux.machine.scheduler_modules import is_loaded, unload_module
 
 
 def others_with_module(module: str, run_id: str) -> bool:

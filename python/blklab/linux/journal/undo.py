@@ -24,7 +24,6 @@ from blklab.linux.journal.file import Entry
 from blklab.linux.journal.modules import undo_module
 from blklab.linux.journal.undo_places import OWN_PREFIXES, remove_own_directory, remove_own_file
 from blklab.linux.machine.kernel_files import write_once
-from blklab.linux.processes.process_groups import members_of_group
 from blklab.linux.queue.coupling import moved_by
 from blklab.linux.queue.snapshot import QueueSnapshot, differences, restore_snapshot
 
@@ -81,11 +80,9 @@ def undo_all(entries: list[Entry], *, same_boot: bool) -> UndoResult:
 def _in_order(pending: list[Entry]) -> list[Entry]:
     """Entries in the order in which they are undone.
 
-    Processes must end before the devices and directories that they use can go. A queue follows settings
-    elsewhere that hold its attributes, and a module whatever may use it.
+    A queue follows settings elsewhere that hold its attributes, and a module whatever may use it.
     """
-    ranks = {"process_group": 0, "module": 2}
-    latest_first = sorted(pending, key=lambda entry: (ranks.get(entry["kind"], 1), -entry["number"]))
+    latest_first = sorted(pending, key=lambda entry: (entry["kind"] == "module", -entry["number"]))
     causes = [
         place
         for place, entry in enumerate(latest_first)
@@ -154,8 +151,6 @@ def describe_pending(entries: list[Entry], *, same_boot: bool) -> list[str]:
                 lines.append(f"loop{entry['index']} over {entry['backing_file']} removed")
             case "module":
                 lines.append(f"module {entry['module']} unloaded unless something uses it")
-            case "process_group":
-                lines.append(f"processes of group {entry['group']} killed")
             case "mount":
                 lines.append(f"{entry['path']} unmounted")
             case "filesystem":
@@ -295,20 +290,6 @@ def _undo_cgroup(entry: Entry, outcome: UndoResult) -> None:
             outcome.done.append(f"removed {path}")
 
 
-def _undo_process_group(entry: Entry, outcome: UndoResult) -> None:
-    group, not_before = int(entry["group"]), int(entry["started_ticks"])
-    for attempt in range(_GROUP_ATTEMPTS):
-        members = members_of_group(group, not_before)
-        if not members:
-            return
-        if attempt == 0:
-            outcome.done.append(f"killed the remaining processes {', '.join(map(str, members))}")
-        for number in members:
-            _kill(number)
-        time.sleep(_GROUP_PAUSE_SECONDS)
-    raise RestoreError(f"the processes of group {group} cannot be killed")
-
-
 def _kill(number: int) -> None:
     try:
         os.kill(number, signal.SIGKILL)
@@ -354,7 +335,6 @@ _UNDO: dict[str, Callable[[Entry, UndoResult], None]] = {
     "directory": _undo_directory,
     "file": _undo_file,
     "cgroup": _undo_cgroup,
-    "process_group": _undo_process_group,
     "loop": _undo_loop,
     "partition": _undo_partition,
     "mount": _undo_mount,

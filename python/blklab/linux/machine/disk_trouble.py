@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.linux.disks.stack import devices_above
 from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.linux.machine.kernel_log import LogLine
+from blklab.linux.machine.stacked_devices import devices_above
 from blklab.records.machine_events import KernelMessage
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from blklab.errors import TunableError
 from blklab.linux.machine.kernel_files import text_or_empty, write_once
+from blklab.linux.processes.programs import run_program
 
 _ROUNDS = 4
 """Rounds in which changes are taken back and read again: undoing one may move another."""
@@ -29,13 +30,13 @@ class HostChange(ABC):
     def shell(self) -> list[str]:
         """The same as lines for a shell."""
 
-    @abstractmethod
     def undoing(self) -> list[HostChange]:
-        """The changes that bring back the present state, in order; empty if the journal does so."""
+        """The changes that bring back the present state, in order; none if the journal does so."""
+        return []
 
-    @abstractmethod
     def holds(self) -> bool:
-        """Whether the machine is in the state that the change makes."""
+        """Whether the machine is in the state that the change makes, as far as it can tell."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,27 @@ class KernelWrite(HostChange):
     def holds(self) -> bool:
         """Whether the file has the value."""
         return text_or_empty(self.path) == self.value.strip()
+
+
+@dataclass(frozen=True)
+class ProgramRun(HostChange):
+    """A run of one of the system's programs; the journal takes back what it made."""
+
+    words: tuple[str, ...]
+    package: str
+    """Debian's package that holds the program, for the hint."""
+
+    def make(self) -> None:
+        """Runs it to its end.
+
+        Raises:
+            MissingToolError, RequirementError: if it is missing, or fails.
+        """
+        run_program(list(self.words), package=self.package)
+
+    def shell(self) -> list[str]:
+        """Its command line."""
+        return [shlex.join(self.words)]
 
 
 class MadeChanges:

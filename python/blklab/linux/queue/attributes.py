@@ -10,9 +10,9 @@ import errno
 import stat
 
 from blklab.errors import BlklabError, TunableError, did_you_mean, reason_of
+from blklab.linux.cgroups.cost_control import THROTTLING
 from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.kernel_files import write_once
-from blklab.linux.queue.coupling import THROTTLING
 from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
 from blklab.linux.queue.sysfs import (
     SCHEDULER,

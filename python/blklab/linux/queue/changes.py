@@ -58,6 +58,13 @@ class SchedulerSwitch(HostChange):
     other: str | None
     """The scheduler to switch to before switching back; None if the disk offers no other."""
     cost: CostControl
+    under_cost: bool = False
+    """Whether io.cost will be on, for the shell; `make` looks."""
+
+    @property
+    def renewal(self) -> CostRenewal:
+        """The change that follows the switch."""
+        return CostRenewal(self.disk, self.cost)
 
     def make(self) -> None:
         """Switches, with the kernel's defaults, which depend on whether io.cost is on.
@@ -68,12 +75,13 @@ class SchedulerSwitch(HostChange):
         if self.other is not None and self.holds():
             set_scheduler(self.disk, self.other)
         set_scheduler(self.disk, self.name)
-        self.cost.renew(self.disk)
+        self.renewal.make()
 
     def shell(self) -> list[str]:
         """The switches from any state."""
         names = [self.name] if self.other is None else [self.other, self.name]
-        return shell_of(QueueWrite(self.disk, SCHEDULER, name) for name in names)
+        switches = [QueueWrite(self.disk, SCHEDULER, name) for name in names]
+        return shell_of([*switches, self.renewal] if self.under_cost else switches)
 
     def undoing(self) -> list[HostChange]:
         """The switch to the present scheduler; tunables that were set by hand are the journal's."""
@@ -100,10 +108,6 @@ class CostRenewal(HostChange):
         """The write, whatever the state."""
         change = self.cost.renewal(self.disk)
         return [] if change is None else change.shell()
-
-    def undoing(self) -> list[HostChange]:
-        """Nothing: io.cost was on before."""
-        return []
 
     def holds(self) -> bool:
         """Whether throttling is off, or io.cost."""

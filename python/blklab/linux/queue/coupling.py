@@ -15,12 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
+from blklab.linux.cgroups.cost_control import COST_CONTROL, THROTTLING
 from blklab.linux.queue.sysfs import SCHEDULER, TUNABLE_PREFIX
 from blklab.spec.queue_attributes import ASYNC_DEPTH
-
-COST_CONTROL = "io.cost.qos"
-"""The file of the root control group that turns io.cost on for a disk."""
-THROTTLING = "wbt_lat_usec"
 
 
 @dataclass(frozen=True)

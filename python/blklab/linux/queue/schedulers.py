@@ -10,7 +10,7 @@ from blklab.errors import BlklabError, SchedulerUnavailableError, UnknownNameErr
 from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.kernel_config import about_option, kernel_options
 from blklab.linux.machine.kernel_files import write_once
-from blklab.linux.queue.scheduler_modules import SchedulerModules, find_scheduler_modules
+from blklab.linux.machine.scheduler_modules import SchedulerModules, find_scheduler_modules
 from blklab.linux.queue.sysfs import (
     SCHEDULER,
     attribute_path,

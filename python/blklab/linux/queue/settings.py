@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from blklab.errors import SettingsChangedError, TunableError
 from blklab.linux.cgroups.cost_control import CostControl
 from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.host_change import HostChange, shell_of
 from blklab.linux.queue.attributes import note_on_place, read_attribute, tunables
-from blklab.linux.queue.changes import CostRenewal, QueueWrite, SchedulerSwitch
+from blklab.linux.queue.changes import QueueWrite, SchedulerSwitch
 from blklab.linux.queue.schedulers import available_schedulers
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.spec.queue_attributes import QUEUE_ATTRIBUTES
@@ -130,16 +131,15 @@ class QueueSettings:
         """The changes that `change` makes."""
         return [QueueWrite(leaf, name, value, follows=True) for leaf in self._leaves]
 
-    def commands(self, choice: SchedulerChoice, offered: Sequence[str]) -> list[str]:
+    def commands(
+        self, choice: SchedulerChoice, offered: Sequence[str], *, under_cost: bool = False
+    ) -> list[str]:
         """The changes that apply a choice from any state, as shell commands."""
         changes: list[HostChange] = []
         for leaf in self._leaves:
-            changes += [self._switch(leaf, choice.name_in_queue, offered), *self._asked_writes(leaf, choice)]
+            switch = replace(self._switch(leaf, choice.name_in_queue, offered), under_cost=under_cost)
+            changes += [switch, *self._asked_writes(leaf, choice)]
         return shell_of(changes)
-
-    def renewal_commands(self) -> list[str]:
-        """Writes that follow a switch under io.cost, so that throttling is off, as shell commands."""
-        return shell_of(CostRenewal(leaf, self._cost) for leaf in self._leaves)
 
     def _set(self, choice: SchedulerChoice) -> None:
         for leaf in self._leaves:

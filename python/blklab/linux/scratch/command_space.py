@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from blklab.errors import RefusedError
 from blklab.linux.disks.device_in_use import check_writable_device
+from blklab.linux.machine.host_change import HostChange, shell_of
 from blklab.linux.processes.programs import run_program
-from blklab.linux.scratch.data_files import check_space, lay_out
+from blklab.linux.scratch.changes import PlainFolder, RandomFile
+from blklab.linux.scratch.data_files import check_space
 from blklab.linux.scratch.layout import files_in_directory
 from blklab.linux.scratch.own_filesystem import Image, OwnFilesystem
 from blklab.linux.scratch.run_folder import RunFolder
@@ -135,12 +137,7 @@ class CommandSpace:
         """The steps of `prepare` for one command as shell commands."""
         lines = self._filesystem([workload]).creation_commands() if self._needs_own(workload) else []
         if self.on_device and workload.beside is not None:
-            folder = shlex.quote(str(self._mount_point / BESIDE_FOLDER))
-            lines.append(f"mkdir {folder}")
-            lines += [
-                f"head -c {length} /dev/urandom > {folder}/{name}"
-                for name, length in files_in_directory([workload.beside]).items()
-            ]
+            lines += shell_of(self._beside_changes([workload]))
         return [*lines, f"mkdir -p {shlex.quote(str(self.directory(workload)))}"]
 
     def remount_commands(self, workload: Workload) -> list[str]:
@@ -163,10 +160,16 @@ class CommandSpace:
         lengths = files_in_directory(loads_beside(commands))
         if not lengths:
             return
+        where = self._mount_point / BESIDE_FOLDER
+        announce(f"laying out {format_bytes(sum(lengths.values()))} of test files in {where}")
+        for change in self._beside_changes(commands):
+            change.make()
+
+    def _beside_changes(self, commands: Sequence[Workload]) -> list[HostChange]:
         folder = self._mount_point / BESIDE_FOLDER
-        announce(f"laying out {format_bytes(sum(lengths.values()))} of test files in {folder}")
-        folder.mkdir(mode=0o700)
-        lay_out(folder, lengths)
+        lengths = files_in_directory(loads_beside(commands))
+        files = [RandomFile(folder / name, length) for name, length in lengths.items()]
+        return [PlainFolder(folder), *files]
 
 
 def loads_beside(workloads: Iterable[Workload]) -> list[Workload]:

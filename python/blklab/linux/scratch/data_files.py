@@ -108,25 +108,6 @@ def lay_out(folder: Path, lengths: Mapping[str, int]) -> None:
             raise write_error(path, error) from error
 
 
-class LaidOutFiles:
-    """The test files of a folder. A session may be prepared again, for loads that were not known before."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lengths: dict[str, int] = {}
-
-    def missing(self, lengths: Mapping[str, int]) -> dict[str, int]:
-        """Those of the wanted files that are not there, or too short."""
-        return {name: length for name, length in lengths.items() if self._lengths.get(name, 0) < length}
-
-    def lay_out(self, lengths: Mapping[str, int]) -> None:
-        """Creates those that are missing; see the function `lay_out`."""
-        for name, length in self.missing(lengths).items():
-            (self._folder / name).unlink(missing_ok=True)
-            lay_out(self._folder, {name: length})
-            self._lengths[name] = length
-
-
 def _allocate(descriptor: int, length: int) -> None:
     """Allocates a file's blocks, contiguously if possible, if the file system supports that."""
     try:

@@ -6,12 +6,13 @@ anything in its place.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.linux.scratch.data_files import LaidOutFiles, check_space, write_error
+from blklab.linux.machine.host_change import shell_of
+from blklab.linux.scratch.changes import HeldFolder, LaidOutFiles, PlainFolder, shown
+from blklab.linux.scratch.data_files import check_space
 from blklab.linux.scratch.layout import JobRegions, files_in_directory, regions_in_directory
 from blklab.linux.scratch.run_folder import PASSABLE, RunFolder
 from blklab.linux.scratch.space import Announce
@@ -64,10 +65,9 @@ class ScratchDirectory:
         if lengths:
             announce(f"laying out {format_bytes(total)} of test files in {self._scratch}")
         if self._held is None:
-            try:
-                held = self._journal.hold_directory(self._scratch)
-            except OSError as error:
-                raise write_error(self._scratch, error) from error
+            folder = HeldFolder(self._scratch, self._journal)
+            folder.make()
+            held = folder.held
             self._run_folder.mount(held, DATA_NAME)
             self._held = held
         self._files.lay_out(lengths)
@@ -91,15 +91,12 @@ class ScratchDirectory:
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
         """Creation of the directory, which is mounted where nobody else can rename, and its files."""
-        scratch, folder = shlex.quote(str(self._scratch)), shlex.quote(str(self.folder))
-        lines = [
-            f"mkdir -m 700 {scratch}",
-            f"mkdir -m 700 {shlex.quote(str(self._run_folder.path))} {folder}",
+        scratch, folder = shown(self._scratch), shown(self.folder)
+        return [
+            *shell_of([HeldFolder(self._scratch, None), self._run_folder.change, PlainFolder(self.folder)]),
             f"mount --bind -o nosuid,nodev {scratch} {folder}",
+            *self._files.commands(files_in_directory(workloads)),
         ]
-        for name, length in files_in_directory(workloads).items():
-            lines.append(f"head -c {length} /dev/urandom > {shlex.quote(str(self.folder / name))}")
-        return [*lines, f"sync -f {shlex.quote(str(self.folder))}"]
 
     def close(self) -> None:
         """Holds nothing; the journal removes the directory."""

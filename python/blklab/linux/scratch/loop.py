@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.linux.disks.loop import create_over
 from blklab.linux.disks.partitions import partition_path
-from blklab.linux.scratch.data_files import check_space, fill, reserved, write_error
+from blklab.linux.machine.host_change import shell_of
+from blklab.linux.scratch.changes import HeldFolder, LoopOverFile, RandomDevice
+from blklab.linux.scratch.data_files import check_space
 from blklab.linux.scratch.layout import JobRegions, regions_on_device
 from blklab.linux.scratch.parts import add_parts, commands_for, parts_of
 from blklab.linux.scratch.space import Announce
@@ -46,13 +45,10 @@ class ScratchLoop:
         """
         check_space(self._directory, self._size_bytes)
         self._journal = journal
-        backing = self._scratch / "loop.img"
-        try:
-            held = journal.hold_directory(self._scratch)
-        except OSError as error:
-            raise write_error(self._scratch, error) from error
-        with reserved(held.fileno(), backing, self._size_bytes) as descriptor:
-            disk = create_over(journal, descriptor, backing)
+        folder, loop = self._creation(journal)
+        folder.make()
+        loop.make()
+        disk = loop.disk
         self.device = disk.dev_path
         self._size_bytes = disk.size_bytes
         return disk
@@ -78,14 +74,7 @@ class ScratchLoop:
         if self._filled:
             return
         announce(f"writing {format_bytes(self._size_bytes)} to {self.device}")
-        try:
-            descriptor = os.open(self.device, os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC)
-            try:
-                fill(descriptor, self._size_bytes)
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            raise write_error(self.device, error) from error
+        RandomDevice(self.device, self._size_bytes).make()
         self._filled = True
 
     def regions(self, workload: Workload) -> list[JobRegions]:
@@ -99,15 +88,16 @@ class ScratchLoop:
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
         """Creation of the file and the device, and of its parts."""
-        backing = shlex.quote(str(self._scratch / "loop.img"))
+        device = RandomDevice(self.device, self._size_bytes)
         return [
-            f"mkdir -m 700 {shlex.quote(str(self._scratch))}",
-            f"fallocate -l {self._size_bytes} {backing}",
-            f"losetup --direct-io=on {self.device} {backing}",
-            f"head -c {self._size_bytes} /dev/urandom > {self.device}",
-            f"sync {self.device}",
+            *shell_of([*self._creation(None), device]),
             *commands_for(parts_of(self.device, workloads)),
         ]
+
+    def _creation(self, journal: Journal | None) -> tuple[HeldFolder, LoopOverFile]:
+        folder = HeldFolder(self._scratch, journal)
+        backing = self._scratch / "loop.img"
+        return folder, LoopOverFile(backing, self._size_bytes, folder.opened, journal, str(self.device))
 
     def let_others_pass(self) -> None:
         """There is no directory."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.linux.disks.loop import create_over
-from blklab.linux.processes.programs import run_program
-from blklab.linux.scratch.data_files import LaidOutFiles, check_space, reserved
+from blklab.linux.machine.host_change import HostChange, ProgramRun, shell_of
+from blklab.linux.scratch.changes import HeldFolder, LaidOutFiles, LoopOverFile, OwnMount, PlainFolder
+from blklab.linux.scratch.data_files import check_space
 from blklab.linux.scratch.layout import JobRegions, files_in_directory, regions_in_directory
 from blklab.linux.scratch.run_folder import PASSABLE, RunFolder
 from blklab.linux.scratch.space import Announce
@@ -56,18 +55,15 @@ class ScratchLoopArray:
             MissingToolError: if losetup or mkfs.btrfs is missing.
         """
         check_space(self._directory, self._member_bytes * self._members)
-        held = journal.hold_directory(self._scratch)
-        disks = []
-        for backing in self._backing_files():
-            with reserved(held.fileno(), backing, self._member_bytes) as descriptor:
-                disks.append(create_over(journal, descriptor, backing))
+        folder, loops = self._devices(journal)
+        for change in (folder, *loops):
+            change.make()
+        disks = [loop.disk for loop in loops]
         self._nodes = [str(disk.dev_path) for disk in disks]
-        run_program(self._mkfs(), package="btrfs-progs")
+        self._mkfs.make()
         self._run_folder.ready()
-        self.mount_point.mkdir(mode=0o700)
-        journal.own_mount(self.mount_point)
-        run_program(self._mount(), package="mount")
-        self.folder.mkdir(mode=0o700)
+        for change in self._filesystem(journal):
+            change.make()
         return disks
 
     def check(self, workloads: Sequence[Workload]) -> None:
@@ -93,18 +89,15 @@ class ScratchLoopArray:
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
         """Creation of the devices, the file system and the files."""
-        lines = [f"mkdir -m 700 {shlex.quote(str(self._scratch))}"]
-        for node, backing in zip(self._nodes, self._backing_files(), strict=True):
-            lines.append(f"fallocate -l {self._member_bytes} {shlex.quote(str(backing))}")
-            lines.append(f"losetup --direct-io=on {node} {shlex.quote(str(backing))}")
-        lines.append(shlex.join(self._mkfs()))
-        folders = [str(self._run_folder.path), str(self.mount_point)]
-        lines.append(shlex.join(["mkdir", "-m", "700", *folders]))
-        lines.append(shlex.join(self._mount()))
-        lines.append(f"mkdir -m 700 {shlex.quote(str(self.folder))}")
-        for name, length in files_in_directory(workloads).items():
-            lines.append(f"head -c {length} /dev/urandom > {shlex.quote(str(self.folder / name))}")
-        return [*lines, f"sync -f {shlex.quote(str(self.folder))}"]
+        folder, loops = self._devices(None)
+        changes: list[HostChange] = [
+            folder,
+            *loops,
+            self._mkfs,
+            self._run_folder.change,
+            *self._filesystem(None),
+        ]
+        return [*shell_of(changes), *self._files.commands(files_in_directory(workloads))]
 
     def let_others_pass(self) -> None:
         """Lets other users pass through the directory."""
@@ -113,11 +106,22 @@ class ScratchLoopArray:
     def close(self) -> None:
         """Holds nothing; the journal removes it."""
 
-    def _backing_files(self) -> list[Path]:
-        return [self._scratch / f"member-{number}.img" for number in range(self._members)]
+    def _devices(self, journal: Journal | None) -> tuple[HeldFolder, list[LoopOverFile]]:
+        folder = HeldFolder(self._scratch, journal)
+        files = [self._scratch / f"member-{number}.img" for number in range(self._members)]
+        return folder, [
+            LoopOverFile(file, self._member_bytes, folder.opened, journal, node)
+            for file, node in zip(files, self._nodes, strict=True)
+        ]
 
-    def _mkfs(self) -> list[str]:
-        return ["mkfs.btrfs", "-q", "-f", "-d", self._profile, "-m", self._profile, *self._nodes]
+    @property
+    def _mkfs(self) -> ProgramRun:
+        words = ("mkfs.btrfs", "-q", "-f", "-d", self._profile, "-m", self._profile, *self._nodes)
+        return ProgramRun(words, "btrfs-progs")
+
+    def _filesystem(self, journal: Journal | None) -> list[HostChange]:
+        mount = OwnMount(tuple(self._mount()), self.mount_point, journal)
+        return [PlainFolder(self.mount_point), mount, PlainFolder(self.folder)]
 
     def _mount(self) -> list[str]:
         options = ",".join([MOUNT_OPTIONS, *(f"device={node}" for node in self._nodes)])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from blklab.errors import RefusedError, RequirementError
+from blklab.linux.directories.mounts import Mount, mount_of
 from blklab.linux.disks.loop import IN_MEMORY
-from blklab.linux.disks.mounts import Mount, mount_of
 
 DEFAULT_SCRATCH_FOLDER = Path("/var/tmp")  # noqa: S108 - our files there are in a directory of mode 700
 """Directory for loop devices' scratch files: on disk, unlike /tmp on many systems."""

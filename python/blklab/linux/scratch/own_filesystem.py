@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import shlex
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.errors import SpaceError
 from blklab.linux.directories.kernel_calls import open_without_links
-from blklab.linux.disks.loop import create_over
 from blklab.linux.disks.unmount import unmount
 from blklab.linux.processes.programs import run_program
-from blklab.linux.scratch.data_files import reserved
+from blklab.linux.scratch.changes import LoopOverFile
 from blklab.linux.scratch.raw_device import device_size_bytes
 from blklab.quantities.units import format_bytes
 
@@ -78,7 +79,9 @@ class OwnFilesystem:
             MissingToolError: if a program is missing.
         """
         if isinstance(self._place, Image):
-            self._device = self._made_image(self._place, journal)
+            loop = self._loop(self._place, journal)
+            loop.make()
+            self._device = loop.disk.dev_path
         identity = str(uuid.uuid4())
         if isinstance(self._place, Path):
             journal.own_filesystem(self._place, identity)
@@ -87,16 +90,6 @@ class OwnFilesystem:
         journal.own_mount(self.mount_point)
         self._mount()
         self.mount_point.chmod(0o755)
-
-    @staticmethod
-    def _made_image(image: Image, journal: Journal) -> Path:
-        """Makes an image and the device over it."""
-        folder = open_without_links(image.path.parent)
-        try:
-            with reserved(folder, image.path, image.size_bytes) as descriptor:
-                return create_over(journal, descriptor, image.path).dev_path
-        finally:
-            os.close(folder)
 
     def empty_page_cache(self) -> None:
         """Writes everything back, unmounts and mounts again.
@@ -109,15 +102,11 @@ class OwnFilesystem:
 
     def creation_commands(self) -> list[str]:
         """The steps of `create` as shell commands."""
-        lines = []
+        lines: list[str] = []
         device = shlex.quote(str(self._place))
         if isinstance(self._place, Image):
-            image = shlex.quote(str(self._place.path))
             device = '"$device"'
-            lines = [
-                f"fallocate -l {self._place.size_bytes} {image}",
-                f"device=$(losetup --find --show --direct-io=on {image})",
-            ]
+            lines = self._loop(self._place, None).shell()
         point = shlex.quote(str(self.mount_point))
         return [*lines, f"{shlex.join(_MAKE)} {device}", f"mkdir -p {point}", self._mount_command(device)]
 
@@ -125,6 +114,10 @@ class OwnFilesystem:
         """The steps of `empty_page_cache` as shell commands."""
         device = '"$device"' if isinstance(self._place, Image) else shlex.quote(str(self._place))
         return [f"umount {shlex.quote(str(self.mount_point))}", self._mount_command(device)]
+
+    @staticmethod
+    def _loop(image: Image, journal: Journal | None) -> LoopOverFile:
+        return LoopOverFile(image.path, image.size_bytes, lambda: _opened(image.path.parent), journal)
 
     def _mount(self) -> None:
         run_program(
@@ -134,3 +127,12 @@ class OwnFilesystem:
 
     def _mount_command(self, device: str) -> str:
         return f"mount -t {KIND} -o {MOUNT_OPTIONS} {device} {shlex.quote(str(self.mount_point))}"
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    descriptor = open_without_links(folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

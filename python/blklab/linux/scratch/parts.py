@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.errors import RefusedError
 from blklab.linux.disks.partitions import Partition, add
+from blklab.linux.machine.host_change import HostChange, shell_of
 from blklab.linux.scratch.layout import EXTENT_ALIGNMENT_BYTES, parts_on_device
 from blklab.spec.workloads import Workload
 
@@ -39,16 +41,35 @@ def parts_of(
     return in_order
 
 
+@dataclass(frozen=True)
+class PartAddition(HostChange):
+    """A partition, until the journal ends."""
+
+    part: Partition
+    journal: Journal | None
+    """None in a dry run."""
+
+    def make(self) -> None:
+        """Adds it, unless it is there.
+
+        Raises:
+            NotRootError, RequirementError: if the kernel refuses.
+        """
+        if self.journal is not None:
+            add(self.journal, self.part)
+
+    def shell(self) -> list[str]:
+        """An ``addpart``."""
+        start, length = (number // 512 for number in (self.part.start_bytes, self.part.length_bytes))
+        return [f"addpart {self.part.device} {self.part.number} {start} {length}"]
+
+
 def add_parts(journal: Journal | None, parts: Sequence[Partition]) -> None:
     """Adds the partitions until the journal ends; without a journal nothing runs, and nothing is added."""
-    if journal is not None:
-        for part in parts:
-            add(journal, part)
+    for part in parts:
+        PartAddition(part, journal).make()
 
 
 def commands_for(parts: Iterable[Partition]) -> list[str]:
     """The same as shell commands."""
-    return [
-        f"addpart {part.device} {part.number} {part.start_bytes // 512} {part.length_bytes // 512}"
-        for part in parts
-    ]
+    return shell_of(PartAddition(part, None) for part in parts)

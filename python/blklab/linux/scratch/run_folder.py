@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from blklab.linux.scratch.changes import HeldFolder
+
 if TYPE_CHECKING:
     from blklab.linux.directories.held_directory import HeldDirectory
     from blklab.linux.journal.journal import Journal
@@ -27,7 +29,9 @@ class RunFolder:
         parent = next(folder for folder in _PARENTS if folder.is_dir())
         self.path: Path = parent / f"blklab-{run_id}"
         self._journal = journal
-        self._held: HeldDirectory | None = None
+        self.change = HeldFolder(self.path, journal)
+        """Makes it."""
+        self._is_made = False
 
     def ready(self) -> Path:
         """Its path; makes it on the first call.
@@ -35,10 +39,9 @@ class RunFolder:
         Raises:
             RequirementError: if something has its name already.
         """
-        if self._journal is None:
-            raise RuntimeError("a dry run makes no directory")
-        if self._held is None:
-            self._held = self._journal.hold_directory(self.path)
+        if not self._is_made:
+            self.change.make()
+            self._is_made = True
         return self.path
 
     def let_others_pass(self) -> None:
@@ -68,6 +71,4 @@ class RunFolder:
     @property
     def _made(self) -> HeldDirectory:
         self.ready()
-        if self._held is None:
-            raise RuntimeError("it has been made")
-        return self._held
+        return self.change.held

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from blklab.analysis.noise import WorkloadNoise
-from blklab.analysis.statistics.linear_trend import Change
+from blklab.analysis.statistics.linear_trend import TrendChange
 from blklab.quantities.formatting import count_of, join_names
 from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.records.experiment import ExperimentRecord
@@ -128,7 +128,7 @@ def noise_parts(
 def _noise_part(found: WorkloadNoise, slot_ns: int | None) -> NoisePart:
     noise = found.noise
 
-    def change(trend: Change | None) -> float | None:
+    def change(trend: TrendChange | None) -> float | None:
         return None if trend is None else math.expm1(trend.size)
 
     return NoisePart(

@@ -25,7 +25,7 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class StandingRow:
     """A scheduler under a workload, by the metric that decides."""
 
     scheduler: str
@@ -116,7 +116,7 @@ def reversed_pair(part: AnyPair) -> AnyPair:
     )
 
 
-def ranked(document: CompareDocument, workload: str, metric: str) -> list[Row]:
+def ranked(document: CompareDocument, workload: str, metric: str) -> list[StandingRow]:
     """Schedulers of a workload, best first by the metric; those without a figure last."""
     verdict = deciding_verdict(document, workload)
     results = results_of(document, workload, metric)
@@ -126,7 +126,7 @@ def ranked(document: CompareDocument, workload: str, metric: str) -> list[Row]:
         labels,
         key=lambda label: (label not in results, sign * results[label].mean if label in results else 0),
     )
-    return [Row(label, _standing(label, verdict, results), results.get(label)) for label in order]
+    return [StandingRow(label, _standing(label, verdict, results), results.get(label)) for label in order]
 
 
 def labels_of(document: CompareDocument) -> list[str]:

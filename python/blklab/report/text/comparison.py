@@ -35,8 +35,8 @@ from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.phases import changes_sentences, phase_table
 from blklab.report.summary.processors import processor_sentences
 from blklab.report.summary.standing import (
-    Row,
     Standing,
+    StandingRow,
     deciding_verdict,
     differing_controls,
     metrics_of,
@@ -259,7 +259,7 @@ def _capitalised(text: str) -> str:
 
 
 def _results_table(
-    document: CompareDocument, workload: str, deciding: str, rows: Sequence[Row], printer: Printer
+    document: CompareDocument, workload: str, deciding: str, rows: Sequence[StandingRow], printer: Printer
 ) -> tuple[Table, list[str]]:
     """The table, and the metrics for which there was no room."""
     decides = _DecidingColumn(document, workload, deciding)
@@ -318,7 +318,7 @@ class _DecidingColumn:
         self.scale = scale_for(METRICS[metric].unit, [part.mean for part in results.values()])
         self.heading = f"{metric_title(metric)}, {self.scale.unit}\n(decides)"
 
-    def cell(self, row: Row) -> str:
+    def cell(self, row: StandingRow) -> str:
         """The mean with its interval."""
         if row.result is None:
             return "-"
@@ -328,7 +328,9 @@ class _DecidingColumn:
 class _OtherColumn:
     """Another metric, without intervals."""
 
-    def __init__(self, document: CompareDocument, workload: str, metric: str, rows: Sequence[Row]) -> None:
+    def __init__(
+        self, document: CompareDocument, workload: str, metric: str, rows: Sequence[StandingRow]
+    ) -> None:
         results = results_of(document, workload, metric)
         scale = scale_for(METRICS[metric].unit, [part.mean for part in results.values()])
         self.metric = metric

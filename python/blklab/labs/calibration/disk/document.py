@@ -17,7 +17,7 @@ from blklab.labs.calibration.disk.fit import TWO_SIDED, DiskFit
 from blklab.labs.calibration.disk.forward import Logs
 from blklab.labs.calibration.disk.ground import DiskFacts, DiskMeasurement
 from blklab.labs.calibration.disk.limits import Limits
-from blklab.labs.calibration.disk.loads import DiskLoad, Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad, DiskLoad
 from blklab.labs.calibration.disk.observations import DiskObservation, Row
 from blklab.labs.calibration.disk.parameters import KIND, rate_of
 from blklab.labs.calibration.disk.runs import Runs
@@ -347,7 +347,11 @@ def mean_log(values: Iterable[float]) -> float:
 
 
 def mixed_load(
-    load: Load, runs: Sequence[DiskMeasurement], simulated: Sequence[DiskMeasurement], *, fitted: bool
+    load: CalibrationLoad,
+    runs: Sequence[DiskMeasurement],
+    simulated: Sequence[DiskMeasurement],
+    *,
+    fitted: bool,
 ) -> MixedLoad:
     """Reads beside writes with their measurements, and with simulations for the same time."""
     read_mean_us, predicted_mean_us = (
@@ -373,7 +377,11 @@ def mixed_load(
 
 
 def calibrated_load(
-    load: Load, runs: Sequence[DiskMeasurement], simulated: Sequence[DiskMeasurement], *, fitted: bool
+    load: CalibrationLoad,
+    runs: Sequence[DiskMeasurement],
+    simulated: Sequence[DiskMeasurement],
+    *,
+    fitted: bool,
 ) -> CalibratedLoad:
     """A load with its measurements, and with simulations of it for the same time."""
     return CalibratedLoad(

@@ -18,7 +18,7 @@ from blklab.analysis.metrics import metric_named
 from blklab.backends import Announce, Session, SessionOptions, backend_for
 from blklab.backends.modelled_device import device_facts
 from blklab.errors import RequirementError, RunFailedError, UsageError
-from blklab.labs.calibration.disk.loads import LEAST_SPACE_BYTES, Load
+from blklab.labs.calibration.disk.loads import LEAST_SPACE_BYTES, CalibrationLoad
 from blklab.labs.calibration.disk.reads_beside_writes import ReadsBesideWrites
 from blklab.linux.disks.loop import is_in_memory
 from blklab.linux.queue.hardware import HardwareQueues, hardware_queues
@@ -71,7 +71,7 @@ class DiskMeasurement(BaseModel):
     """Of writes at the same time, for loads of which the other numbers are about reads alone."""
 
 
-Measure = Callable[[Load, int], DiskMeasurement]
+Measure = Callable[[CalibrationLoad, int], DiskMeasurement]
 """Measures a load for so many microseconds."""
 
 
@@ -106,21 +106,21 @@ class Ground(Protocol):
     def target(self) -> TargetDescription:
         """The target as found."""
 
-    def prepare(self, loads: Sequence[Load], announce: Announce) -> None:
+    def prepare(self, loads: Sequence[CalibrationLoad], announce: Announce) -> None:
         """Makes sure that all loads can run, and lays out their file.
 
         Raises:
             BlklabError: if one cannot.
         """
 
-    def measure(self, load: Load, *, number: int, runtime_us: int) -> DiskMeasurement:
+    def measure(self, load: CalibrationLoad, *, number: int, runtime_us: int) -> DiskMeasurement:
         """Runs a load once. Its times are filled in by the caller.
 
         Raises:
             RunFailedError: if the load fails.
         """
 
-    def commands(self, load: Load, *, runtime_us: int) -> list[str]:
+    def commands(self, load: CalibrationLoad, *, runtime_us: int) -> list[str]:
         """The steps of `measure` as shell commands."""
 
 
@@ -133,18 +133,18 @@ class SessionGround:
         self.facts = facts
         self.target = session.target
 
-    def prepare(self, loads: Sequence[Load], announce: Announce) -> None:
+    def prepare(self, loads: Sequence[CalibrationLoad], announce: Announce) -> None:
         """Checks the loads and lays out their file; see `Ground`."""
         workloads = [self._cell(load, number=0, runtime_us=1_000_000).workload for load in loads]
         self._session.check([SCHEDULER], workloads)
         self._session.prepare(workloads, announce)
 
-    def measure(self, load: Load, *, number: int, runtime_us: int) -> DiskMeasurement:
+    def measure(self, load: CalibrationLoad, *, number: int, runtime_us: int) -> DiskMeasurement:
         """Runs a load once; see `Ground`."""
         sample = self.sample(load, number=number, runtime_us=runtime_us)
         return measurement_of(load, sample.jobs, number=number)
 
-    def sample(self, load: Load, *, number: int, runtime_us: int) -> RunSample:
+    def sample(self, load: CalibrationLoad, *, number: int, runtime_us: int) -> RunSample:
         """Runs a load once, for figures that `DiskMeasurement` does not have.
 
         Raises:
@@ -155,11 +155,11 @@ class SessionGround:
             raise RunFailedError(f"{load.name} failed: {sample.error}")
         return sample
 
-    def commands(self, load: Load, *, runtime_us: int) -> list[str]:
+    def commands(self, load: CalibrationLoad, *, runtime_us: int) -> list[str]:
         """The steps as commands; see `Ground`."""
         return self._session.commands(self._cell(load, number=0, runtime_us=runtime_us))
 
-    def _cell(self, load: Load, *, number: int, runtime_us: int) -> Cell:
+    def _cell(self, load: CalibrationLoad, *, number: int, runtime_us: int) -> Cell:
         workload = load.workload(
             space_bytes=self.facts.space_bytes, ramp_us=runtime_us // RAMP_DIVISOR, runtime_us=runtime_us
         )
@@ -170,7 +170,7 @@ class SessionGround:
         return Cell(key=key, scheduler=SCHEDULER, workload=workload)
 
 
-def measurement_of(load: Load, jobs: Sequence[JobSample], *, number: int = 0) -> DiskMeasurement:
+def measurement_of(load: CalibrationLoad, jobs: Sequence[JobSample], *, number: int = 0) -> DiskMeasurement:
     """Counts and percentiles of a run.
 
     Raises:

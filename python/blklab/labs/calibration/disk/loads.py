@@ -23,7 +23,7 @@ _ALIGNMENT_BYTES = 1 << 20
 LEAST_SPACE_BYTES = 16 << 20
 
 
-class Load(Protocol):
+class CalibrationLoad(Protocol):
     """A load that calibration can measure."""
 
     @property
@@ -52,7 +52,9 @@ class Load(Protocol):
         """
 
 
-def job_of(load: Load, options: Mapping[str, str | int], *, ramp_us: int, runtime_us: int) -> Workload:
+def job_of(
+    load: CalibrationLoad, options: Mapping[str, str | int], *, ramp_us: int, runtime_us: int
+) -> Workload:
     """A load as a job file.
 
     Args:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from blklab.labs.calibration.disk.ground import RAMP_DIVISOR, DiskMeasurement, measurement_of
-from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad
 from blklab.simulator.request import SimulationRequest
 from blklab.simulator.simulation import simulate_many
 from blklab.spec.machines import Machine
-
-Runtimes = Mapping[str, int]
-"""Microseconds of each load, by its name."""
 
 
 @dataclass
@@ -25,7 +22,7 @@ class Model:
     _known: dict[tuple[str, str, int], DiskMeasurement] = field(default_factory=dict)
 
     def measured(
-        self, device: str, loads: Sequence[Load], seeds: Sequence[int]
+        self, device: str, loads: Sequence[CalibrationLoad], seeds: Sequence[int]
     ) -> list[list[DiskMeasurement]]:
         """For each load a measurement with each seed."""
         wanted = [(load, seed) for load in loads for seed in seeds]
@@ -35,7 +32,7 @@ class Model:
             self._known[device, load.name, seed] = measurement_of(load, result.jobs)
         return [[self._known[device, load.name, seed] for seed in seeds] for load in loads]
 
-    def _request(self, device: str, load: Load, seed: int) -> SimulationRequest:
+    def _request(self, device: str, load: CalibrationLoad, seed: int) -> SimulationRequest:
         runtime_us = self.runtimes_us[load.name]
         workload = load.workload(
             space_bytes=self.space_bytes, ramp_us=runtime_us // RAMP_DIVISOR, runtime_us=runtime_us

@@ -10,7 +10,7 @@ from statistics import median
 from blklab.backends.modelled_device import device_facts
 from blklab.labs.calibration.disk.document import Nearest
 from blklab.labs.calibration.disk.hdd.figures import KIND
-from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad
 from blklab.labs.calibration.disk.model import Model
 from blklab.simulator.request import model_target
 from blklab.spec.profiles import shipped_profiles
@@ -23,7 +23,7 @@ _MOST_US, _MOST_QUICK_US = 1_000_000, 50_000
 def nearest_profile(
     rates: Sequence[float],
     runtimes_us: Sequence[int],
-    tests: Callable[[int], Sequence[Load]],
+    tests: Callable[[int], Sequence[CalibrationLoad]],
     model: Model,
     *,
     most_quick_us: int = _MOST_QUICK_US,

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from blklab.errors import FormatError
 from blklab.labs.calibration.disk.ground import DiskMeasurement, Ground
-from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad
 from blklab.labs.calibration.disk.saved import SavedMeasurements
 
 _MOST_REST_S = 8.0
@@ -20,7 +20,7 @@ class DiskObserver(Protocol):
     def announce(self, line: str) -> None:
         """A step that is not a measurement."""
 
-    def measuring(self, load: Load, *, done: int, planned: int, left_ns: int) -> None:
+    def measuring(self, load: CalibrationLoad, *, done: int, planned: int, left_ns: int) -> None:
         """A measurement begins."""
 
 
@@ -77,27 +77,27 @@ class Runs:
         """Tells of a step that is not a measurement."""
         self._observer.announce(line)
 
-    def prepare(self, loads: Sequence[Load]) -> None:
+    def prepare(self, loads: Sequence[CalibrationLoad]) -> None:
         """Checks loads, and lays out their file, unless all that will be measured was saved."""
         new = [load for load in loads if load.name not in self._prepared]
         if new and not self.next_is_saved:
             self.ground.prepare(new, self._observer.announce)
             self._prepared.update(load.name for load in new)
 
-    def make(self, loads: Iterable[Load], runtime_us: int, *, within_budget: bool = False) -> None:
+    def make(self, loads: Iterable[CalibrationLoad], runtime_us: int, *, within_budget: bool = False) -> None:
         """Measures loads one after the other."""
         for load in loads:
             if within_budget and self.at_end:
                 return
             self.one(load, runtime_us)
 
-    def rested(self, load: Load, runtime_us: int) -> DiskMeasurement:
+    def rested(self, load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
         """Measures a load once, after the disk has rested for as long, within reason."""
         if not (self.ground.facts.rested or self.next_is_saved):
             time.sleep(min(runtime_us / 1e6, _MOST_REST_S))
         return self.one(load, runtime_us)
 
-    def one(self, load: Load, runtime_us: int) -> DiskMeasurement:
+    def one(self, load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
         """Measures a load once."""
         number = len(self.made)
         if self.next_is_saved:
@@ -120,7 +120,7 @@ class Runs:
         self.made.append(found)
         return found
 
-    def of(self, load: Load) -> list[DiskMeasurement]:
+    def of(self, load: CalibrationLoad) -> list[DiskMeasurement]:
         """All measurements of a load."""
         return [one for one in self.made if one.load == load.name]
 

@@ -13,6 +13,7 @@ import re
 
 from blklab.labs.reanalysis.readers.numbers import NUMBER, NumberError, agrees, parse_number
 from blklab.labs.reanalysis.readers.protocol import ReaderOptions, Reading, Source
+from blklab.labs.reanalysis.readers.scheduler_file import SCHEDULERS
 
 NAME = "dd"
 SUMMARY = "dd's last line in any locale (C, Russian, Chinese …), any number of runs"
@@ -28,7 +29,6 @@ _SUMMARY_LINE = re.compile(
 )
 _BEGINNING = re.compile(rf"^\s*{_LEAD}{_BYTES}")
 _RECORDS = re.compile(r"\d+\+\d+")
-_SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$")
 _FACTORS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 
 
@@ -60,7 +60,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             open_records = None
         elif _RECORDS.search(last):
             open_records = number
-        elif schedulers := _SCHEDULERS.match(last.strip()):
+        elif schedulers := SCHEDULERS.match(last.strip()):
             factors["scheduler"] = schedulers["active"]
         elif last.strip():
             reading.skipped_lines.append(number)

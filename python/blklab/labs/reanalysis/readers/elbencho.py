@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from blklab.analysis.metrics import Better
 from blklab.labs.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
+from blklab.labs.reanalysis.readers.scheduler_file import SCHEDULERS
 
 NAME = "elbencho"
 SUMMARY = "elbencho's tables of results, any number of runs"
@@ -42,7 +43,6 @@ _BEGUN = re.compile(
     re.IGNORECASE,
 )
 _NEITHER = re.compile(r"lat (?:hist|grpd)\b")
-_SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$")
 _OPTIONS = {
     "threads": re.compile(r"(?:^| )(?:-t|--threads)[ =]?(\d+)"),
     "block": re.compile(r"(?:^| )(?:-b|--block)[ =]?(\w+)"),
@@ -87,7 +87,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             run.check(reading)
             run = _Run(command["command"].replace('"', ""), source.at(number))
             settings, operation = _settings(run.command), {}
-        elif schedulers := _SCHEDULERS.match(stripped):
+        elif schedulers := SCHEDULERS.match(stripped):
             scheduler = {"scheduler": schedulers["active"]}
         elif begun := _OPERATION.match(stripped):
             operation, begin = {"operation": begun["operation"]}, number

@@ -15,6 +15,7 @@ from typing import Any
 from blklab.labs.reanalysis.readers.fio_settings import ALL_CLIENTS, ROLES, clones_note, options_of
 from blklab.labs.reanalysis.readers.numbers import LARGEST, SMALLEST, shown
 from blklab.labs.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
+from blklab.labs.reanalysis.readers.scheduler_file import SCHEDULERS
 
 NAME = "fio-json"
 SUMMARY = "fio --output-format=json and json+, also after its normal output, and of clients"
@@ -24,7 +25,6 @@ _BEGINNING = re.compile(r"^[\s>]*\{", re.MULTILINE)
 _DIRECTIONS = ("read", "write", "trim")
 _PERCENTILES = ("50.000000", "99.000000")
 _JOB_NAME = re.compile(r'"jobname"\s*:')
-_SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$", re.MULTILINE)
 _LISTS = ("jobs", "client_stats")
 """Where fio puts the results of its jobs: of its own, or of a server's clients."""
 
@@ -43,7 +43,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     texts: set[str] = set()
     line_of = _line_counter(source.text)
     for document, begin, end in _documents(source, reading):
-        for schedulers in _SCHEDULERS.finditer(source.text, after, begin):
+        for schedulers in SCHEDULERS.finditer(source.text, after, begin):
             factors["scheduler"] = schedulers["active"]
         after = end
         text = f"{factors.get('scheduler')} {source.text[begin:end]}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from blklab.labs.reanalysis.readers.fio_settings import ALL_CLIENTS, ROLES, clones_note, normal_settings
 from blklab.labs.reanalysis.readers.numbers import NumberError, parse_number
 from blklab.labs.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
+from blklab.labs.reanalysis.readers.scheduler_file import SCHEDULERS
 from blklab.quantities.formatting import count_of
 
 NAME = "fio-normal"
@@ -56,7 +57,6 @@ _BEFORE_3 = re.compile(r"aggrb=|, bw=\S+, iops=")
 _VERSION = re.compile(r"^fio-\d")
 _STARTING = re.compile(r"^(?:<[^>]*> )?Starting (?:\d+ (?:thread|process)(?:e?s)?(?: and |\s*$))+")
 _CLIENT = re.compile(r"^hostname=\S+, be=\d")
-_SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$")
 _OTHER = re.compile(
     r"^\s*(?:\||\.\.\.$|Starting \d+ |Jobs?: \d+ \(|bw \(|bw\s*\(|iops\s*:|lat \((?:nsec|usec|msec|sec)\)\s*:"
     r"|cpu\s*:|IO depths\s*:|submit\s*:|complete\s*:|latency\s*:|fsync/fdatasync|Disk stats|errors?\s*:"
@@ -145,7 +145,7 @@ class _Log:
             return True
         if _CLIENT.match(line):
             self.clients = True
-        elif schedulers := _SCHEDULERS.match(line.strip()):
+        elif schedulers := SCHEDULERS.match(line.strip()):
             self.factors["scheduler"] = schedulers["active"]
         elif starting := _STARTING.match(line):
             self._check_reported()

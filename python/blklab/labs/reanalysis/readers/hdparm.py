@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from blklab.labs.reanalysis.readers.numbers import NUMBER, NumberError, agrees, parse_number
 from blklab.labs.reanalysis.readers.protocol import ReaderOptions, Reading, Source
+from blklab.labs.reanalysis.readers.scheduler_file import SCHEDULERS
 
 NAME = "hdparm"
 SUMMARY = "hdparm -t, -T: any number of runs; lines of queue/scheduler between them name the scheduler"
@@ -22,7 +23,6 @@ _RATE = re.compile(
     rf"^(?P<data>{NUMBER}) MB in\s+(?P<seconds>{NUMBER}) seconds =\s*(?P<rate>{NUMBER}) (?P<unit>[kM]B)/sec$"
 )
 _DEVICE = re.compile(r"^(?P<device>/dev/\S+):\s*$")
-_SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$")
 _NOISE = re.compile(r"^(?:\s*$|SG_IO: |\s*HDIO_\w+)")
 _FAILED_WRITE = re.compile(r"write error:|echo: .*[Ii]nvalid argument")
 
@@ -49,7 +49,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         elif device := _DEVICE.match(stripped):
             factors["device"] = device["device"]
             runs.append(_Run(number))
-        elif schedulers := _SCHEDULERS.match(stripped):
+        elif schedulers := SCHEDULERS.match(stripped):
             factors["scheduler"] = schedulers["active"]
         elif _FAILED_WRITE.search(line):
             reading.notes.append(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from blklab.labs.reanalysis.readers.numbers import NUMBER
 from blklab.labs.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
+from blklab.labs.reanalysis.readers.scheduler_file import SCHEDULERS
 
 NAME = "ioping"
 SUMMARY = "ioping's statistics, any number of runs"
@@ -32,7 +33,6 @@ _TIMES = re.compile(
     rf"(?P<avg>{NUMBER})(?: (?P<avg_unit>\w+))?"
     rf" ?/ ?(?P<max>{NUMBER})(?: (?P<max_unit>\w+))? ?/ ?{NUMBER} (?P<unit>\w+)$"
 )
-_SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$")
 _THOUSANDS = {None: 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _TO_US = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6, "min": 6e7, "hour": 3.6e9}
 
@@ -59,7 +59,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             _check_ended(reading, source, opened)
             requests.begin = None
             factors, opened = {**scheduler, "target": title["target"]}, number
-        elif schedulers := _SCHEDULERS.match(stripped):
+        elif schedulers := SCHEDULERS.match(stripped):
             scheduler = {"scheduler": schedulers["active"]}
         elif rates := _RATES.match(stripped):
             if rates["direction"]:

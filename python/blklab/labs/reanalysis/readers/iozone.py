@@ -12,6 +12,7 @@ from blklab.analysis.metrics import Better
 from blklab.labs.reanalysis.readers.iozone_report import THROUGHPUT_TITLE, TITLE, read_report
 from blklab.labs.reanalysis.readers.numbers import NUMBER, NumberError, parse_number, shown
 from blklab.labs.reanalysis.readers.protocol import ReaderOptions, Reading, Source
+from blklab.labs.reanalysis.readers.scheduler_file import SCHEDULERS
 
 NAME = "iozone"
 SUMMARY = "iozone's table, its -t mode, the report of -R and the worksheet of -b"
@@ -49,7 +50,6 @@ _THROUGHPUT = re.compile(
 _THROUGHPUT_BEGIN = re.compile(r"^\s*Children sees? throughput for")
 _OUTPUT_UNIT = re.compile(r"^\s*Output is in (?P<unit>.+?)\.?\s*$")
 _RECORD = re.compile(r"^\s*Record Size (?P<size>\d+) [kK]B(?:ytes)?")
-_SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$")
 
 _UNITS: dict[str, tuple[str, Better]] = {
     "kBytes/sec": ("KiB/s", "higher"),
@@ -136,7 +136,7 @@ class _Tables:
     def _setting(self, line: str) -> bool:
         if record := _RECORD.match(line):
             self.factors["record_kB"] = record["size"]
-        elif schedulers := _SCHEDULERS.match(line.strip()):
+        elif schedulers := SCHEDULERS.match(line.strip()):
             self.factors["scheduler"] = schedulers["active"]
         else:
             return False

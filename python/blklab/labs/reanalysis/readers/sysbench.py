@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from blklab.labs.reanalysis.readers.protocol import ReaderOptions, Reading, Source
+from blklab.labs.reanalysis.readers.scheduler_file import SCHEDULERS
 
 NAME = "sysbench"
 SUMMARY = "sysbench fileio, versions 0.4 to 1.0, any number of runs"
@@ -27,7 +28,6 @@ _SETTINGS = (
     ("files", re.compile(r"^(?P<value>\d+) files, \S+ each$")),
     ("io_mode", re.compile(r"^Using (?P<value>\w+) I/O mode$")),
 )
-_SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$")
 _VALUES = (
     ("reads", "IO/s", re.compile(rf"^reads/s:\s+(?P<value>{_NUMBER})$")),
     ("writes", "IO/s", re.compile(rf"^writes/s:\s+(?P<value>{_NUMBER})$")),
@@ -82,7 +82,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             run = _Run(number, dict(scheduler))
         elif test := _TEST.match(stripped):
             run.factors["test"] = test["test"]
-        elif schedulers := _SCHEDULERS.match(stripped):
+        elif schedulers := SCHEDULERS.match(stripped):
             scheduler = {"scheduler": schedulers["active"]}
         elif setting := next(
             ((name, match) for name, form in _SETTINGS if (match := form.match(stripped))), None

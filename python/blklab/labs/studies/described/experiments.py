@@ -26,16 +26,15 @@ from blklab.labs.studies.described.runs import (
     series_workload,
     session_values,
 )
-from blklab.labs.studies.published.processors import processors_of_study
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.protocol import NamedExperiment
+from blklab.labs.studies.replication.specs import study_spec
 from blklab.labs.studies.replication.stalling_disk import stalling_disk
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.quantities.units import NS_PER_SECOND, parse_duration_ns
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.mistakes import first_mistake
 from blklab.spec.profiles import load_profile
-from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.targets import ModelTarget, parse_target
 from blklab.spec.workloads import Workload
 
@@ -92,18 +91,15 @@ def _spec(
     parsed = parse_target(target)
     if isinstance(parsed, ModelTarget):
         load_profile(parsed.device)
-    names = experiment.schedulers.under(options)
-    return ExperimentSpec(
-        target=target,
-        schedulers=parse_scheduler_choices(names) if names else [],
-        workloads=[_workload(options, folder, one) for one in experiment.workloads],
+    return study_spec(
+        options,
+        target,
+        experiment.schedulers.under(options),
+        [_workload(options, folder, one) for one in experiment.workloads],
         blocks=experiment.blocks.under(options),
-        seed=options.seed,
-        arrangement="fixed",
-        machine=processors_of_study(target),
+        as_printed=experiment.order == "by-scheduler",
         queue=experiment.queue,
         cgroups=experiment.cgroups,
-        order=experiment.order,
     )
 
 

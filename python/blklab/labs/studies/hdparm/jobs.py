@@ -1,8 +1,8 @@
-"""The job files of both hdparm studies, kept in the folder of `hdparm-four-schedulers`."""
+"""The job files of the study, kept in the folder of `hdparm-four-schedulers`."""
 
 from __future__ import annotations
 
-from blklab.labs.studies.hdparm.sizes import BusyDisk, TimingTests
+from blklab.labs.studies.hdparm.set_up import BusyDisk, TimingTests
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.spec.workloads import Workload

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from blklab.analysis.metrics import metric_named
-from blklab.analysis.values import metric_values
+from blklab.labs.studies.described.description import MeasuredSeries
+from blklab.labs.studies.described.runs import COUNT, measured_runs
 from blklab.labs.studies.hdparm.jobs import BUFFERED, BUSY, CACHED
 from blklab.labs.studies.replication.result import Estimate
 from blklab.quantities.units import NS_PER_SECOND
@@ -22,10 +22,8 @@ WHY_EQUAL = {
 
 def mebibyte_rates(record: ExperimentRecord, workload: str) -> dict[str, dict[int, float]]:
     """MiB/s of every successful run of a workload."""
-    found = metric_values(record.samples, record.spec.workload(workload), metric_named("throughput"))
-    return {
-        label: {block: rate / MIB for block, rate in by_block.items()} for label, by_block in found.items()
-    }
+    series = MeasuredSeries(experiment="", workload=workload, metric="throughput", divide_by=MIB)
+    return measured_runs(record, series)
 
 
 def rates_of(record: ExperimentRecord, workload: str, label: str) -> list[float]:
@@ -35,13 +33,7 @@ def rates_of(record: ExperimentRecord, workload: str, label: str) -> list[float]
 
 def job_ios(record: ExperimentRecord, job_name: str) -> dict[str, dict[int, float]]:
     """I/Os that a job of the busy disk completed in each successful run."""
-    found: dict[str, dict[int, float]] = {}
-    for sample in record.successes(workload=BUSY):
-        done = sum(
-            entry.ios for job in sample.jobs if job.name == job_name for entry in job.data_directions()
-        )
-        found.setdefault(sample.cell.scheduler, {})[sample.cell.block] = float(done)
-    return found
+    return measured_runs(record, MeasuredSeries(experiment="", workload=BUSY, job=job_name, metric=COUNT))
 
 
 def inverse(ratio: Estimate) -> Estimate:

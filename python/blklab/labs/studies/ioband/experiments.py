@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from blklab.labs.studies.ioband.set_up import GROUPS, PHASES, IobandSetUp, TiotestCase
-from blklab.labs.studies.published.processors import processors_of_study
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.protocol import NamedExperiment
+from blklab.labs.studies.replication.specs import study_spec
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.quantities.units import parse_size_bytes
 from blklab.spec.experiment import ExperimentSpec
-from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.workloads import Workload
 
 Cgroups = dict[str, dict[str, str]]
@@ -106,12 +105,12 @@ def _competing(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) 
         yield NamedExperiment(
             competing_name(io_throttle),
             f"Groups with continuous direct I/O on the ioband device, io_throttle {io_throttle}",
-            _spec(
+            study_spec(
                 options,
                 set_up.sim.target,
                 competing.schedulers if default else competing.sorting,
                 workloads,
-                _ioband(set_up, io_throttle),
+                cgroups=_ioband(set_up, io_throttle),
                 blocks=set_up.blocks.under(options),
             ),
         )
@@ -125,12 +124,12 @@ def _competing(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) 
     yield NamedExperiment(
         competing_name(competing.io_throttle[0], BUFFERED),
         "Groups with continuous buffered writes on the ioband device",
-        _spec(
+        study_spec(
             options,
             set_up.sim.target,
             competing.schedulers,
             writes,
-            _ioband(set_up, competing.io_throttle[0]),
+            cgroups=_ioband(set_up, competing.io_throttle[0]),
             blocks=set_up.blocks.under(options),
         ),
     )
@@ -156,12 +155,12 @@ def _modern(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) -> 
             yield NamedExperiment(
                 modern_name(controller, disk),
                 f"Groups with continuous direct I/O, {controller}" + (f", {disk}" if disk else ""),
-                _spec(
+                study_spec(
                     options,
                     f"{options.backend}:{disk}" if disk else options.directory,
                     schedulers,
                     workloads,
-                    cgroups,
+                    cgroups=cgroups,
                     blocks=set_up.blocks.under(options),
                 ),
             )
@@ -230,29 +229,12 @@ def _phase(
 def _case_spec(
     options: StudyOptions, set_up: IobandSetUp, workload: Workload, cgroups: Cgroups
 ) -> ExperimentSpec:
-    return _spec(
-        options, set_up.sim.target, set_up.sim.schedulers, [workload], cgroups, blocks=1, as_printed=True
-    )
-
-
-def _spec(
-    options: StudyOptions,
-    target: str,
-    schedulers: Sequence[str],
-    workloads: list[Workload],
-    cgroups: Mapping[str, Mapping[str, str]],
-    *,
-    blocks: int,
-    as_printed: bool = False,
-) -> ExperimentSpec:
-    return ExperimentSpec(
-        target=target,
-        schedulers=parse_scheduler_choices(list(schedulers)),
-        workloads=workloads,
-        cgroups={name: dict(group) for name, group in cgroups.items()},
-        blocks=blocks,
-        seed=options.seed,
-        arrangement="fixed",
-        machine=processors_of_study(target),
-        order="by-scheduler" if as_printed else "randomised",
+    return study_spec(
+        options,
+        set_up.sim.target,
+        set_up.sim.schedulers,
+        [workload],
+        cgroups=cgroups,
+        blocks=1,
+        as_printed=True,
     )

@@ -11,13 +11,12 @@ from blklab.labs.studies.ionice.set_up import (
     disk_target,
     published_disk,
 )
-from blklab.labs.studies.published.processors import processors_of_study
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.protocol import NamedExperiment
+from blklab.labs.studies.replication.specs import study_spec
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.quantities.units import parse_duration_ns
 from blklab.spec.experiment import ExperimentSpec
-from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.workloads import Workload
 
 WRITERS = "writers"
@@ -226,22 +225,19 @@ def _spec(
         as_printed: Run one scheduler after another instead of randomised blocks.
         deep: Make the queue as long as cfq's.
     """
-    names = schedulers or set_up.schedulers.writers.under(options)
     queue = {}
     if options.backend != "host":
         queue["max_sectors_kb"] = str(set_up.disk.max_sectors_kb)
         if deep:
             queue["nr_requests"] = str(set_up.disk.nr_requests)
-    return ExperimentSpec(
-        target=target,
-        schedulers=parse_scheduler_choices(names) if names else [],
-        workloads=workloads,
+    return study_spec(
+        options,
+        target,
+        schedulers or set_up.schedulers.writers.under(options),
+        workloads,
         blocks=blocks,
-        seed=options.seed,
-        arrangement="fixed",
-        machine=processors_of_study(target),
+        as_printed=as_printed,
         queue=queue,
-        order="by-scheduler" if as_printed else "randomised",
         rate_window_ns=SAMPLE_NS,
     )
 

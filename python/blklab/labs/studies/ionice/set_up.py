@@ -29,7 +29,7 @@ class Writers(TomlTable):
     """File of each process in runs of a fixed time."""
 
 
-class VirtualDisk(TomlTable):
+class StudiedDisk(TomlTable):
     """The virtual machine's disk as its kernel saw it."""
 
     parameters: str
@@ -68,7 +68,7 @@ class IoniceSetUp(TomlTable):
     """``set-up.toml``."""
 
     writers: Writers
-    disk: VirtualDisk
+    disk: StudiedDisk
     schedulers: SchedulerLists
     matrix: Matrix
     distance: SliceDistance

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from blklab.labs.studies.iozone_raid10.set_up import IozoneSetUp
-from blklab.labs.studies.published.processors import processors_of_study
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.protocol import NamedExperiment
+from blklab.labs.studies.replication.specs import study_spec
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.simulator.benchmark_emulation import IOZONE_TESTS, iozone_job_file
 from blklab.spec.experiment import ExperimentSpec
-from blklab.spec.guest import GuestOptions, guest_options
-from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choices
+from blklab.spec.guest import guest_options
 from blklab.spec.workloads import Workload, parse_workload
 
 PRINTED = "printed"
@@ -100,24 +99,20 @@ def _spec(
         "uml": set_up.uml.target,
         "host": options.directory if options.directory_named else set_up.host.target,
     }
-    guest = GuestOptions()
-    schedulers: list[SchedulerChoice] = []
+    guest = None
+    schedulers: list[str] = []
     if options.backend == "uml":
         guest = guest_options({"filesystem": set_up.uml.filesystem, "memory": set_up.uml.memory})
         part = set_up.uml
-        schedulers = parse_scheduler_choices(
-            part.legacy_schedulers if options.on_legacy_kernel else part.schedulers
-        )
+        schedulers = part.legacy_schedulers if options.on_legacy_kernel else part.schedulers
     elif options.backend == "sim":
-        schedulers = parse_scheduler_choices(sim_schedulers or set_up.sim.schedulers)
-    return ExperimentSpec(
-        target=targets[options.backend],
-        schedulers=schedulers,
-        workloads=workloads,
+        schedulers = sim_schedulers or set_up.sim.schedulers
+    return study_spec(
+        options,
+        targets[options.backend],
+        schedulers,
+        workloads,
         blocks=blocks,
-        seed=options.seed,
-        arrangement="fixed",
-        machine=processors_of_study(targets[options.backend]),
-        order="by-scheduler" if as_printed else "randomised",
+        as_printed=as_printed,
         guest=guest,
     )

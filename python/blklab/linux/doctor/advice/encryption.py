@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from blklab.linux.disks.disk import Roots
-from blklab.linux.disks.stack import all_disks, devices_above
+from blklab.linux.disks.stack import all_disks
 from blklab.linux.doctor.finding import Finding
 from blklab.linux.machine.kernel_files import text_or_empty
+from blklab.linux.machine.stacked_devices import devices_above
 from blklab.linux.processes.programs import find_program
 
 _TIMEOUT_S = 10

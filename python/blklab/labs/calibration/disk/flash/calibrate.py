@@ -33,7 +33,7 @@ from blklab.labs.calibration.disk.flash.front_end import (
 from blklab.labs.calibration.disk.flash.loads import (
     LEVELS,
     SLOT_KIB,
-    Row,
+    LoadNumber,
     levels,
     other_rows,
     single_rows,
@@ -51,7 +51,13 @@ from blklab.labs.calibration.disk.flash.refilling import refilled, with_refill
 from blklab.labs.calibration.disk.flash.search import Observed, observed
 from blklab.labs.calibration.disk.flash.structure import stripe_bytes, structure_of
 from blklab.labs.calibration.disk.limits import Limits
-from blklab.labs.calibration.disk.loads import BUFFERED_HOLDOUTS, HOLDOUTS, REFERENCE, DiskLoad, Load
+from blklab.labs.calibration.disk.loads import (
+    BUFFERED_HOLDOUTS,
+    HOLDOUTS,
+    REFERENCE,
+    CalibrationLoad,
+    DiskLoad,
+)
 from blklab.labs.calibration.disk.model import Model
 from blklab.labs.calibration.disk.nearest import nearest_profile
 from blklab.labs.calibration.disk.reads_beside_writes import RUNTIME_US as MIXED_US
@@ -154,7 +160,7 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
     return _document(runs, collection, of_front_end, found, tests, model, limits, seed=seed, machine=machine)
 
 
-def _round(runs: Runs, rows: Sequence[Row], seed: int, number: int) -> None:
+def _round(runs: Runs, rows: Sequence[LoadNumber], seed: int, number: int) -> None:
     """Every load once, in an order that is drawn."""
     by_name = {row.load.name: row for row in rows}
     order = _shuffled([row.load for row in by_name.values()], seed, "flash", number)
@@ -193,14 +199,14 @@ def _mixed_loads(runs: Runs) -> dict[ReadsBesideWrites, bool]:
     return dict.fromkeys(contention_to_fit(depth), True) | dict.fromkeys(contention_to_test(depth), False)
 
 
-def _shuffled(loads: Sequence[Load], seed: int, *path: str | int) -> list[Load]:
+def _shuffled(loads: Sequence[CalibrationLoad], seed: int, *path: str | int) -> list[CalibrationLoad]:
     order = random.Random(derive_seed(seed, "calibration", *path))  # noqa: S311 - not for secrets
     shuffled = list(loads)
     order.shuffle(shuffled)
     return shuffled
 
 
-def _mean_ns(runs: Runs, load: Load) -> float:
+def _mean_ns(runs: Runs, load: CalibrationLoad) -> float:
     return median(one.mean_ns or one.p50_ns for one in runs.of(load))
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from blklab.labs.calibration.disk.document import Figure
 from blklab.labs.calibration.disk.flash.figures import FlashDrive
 from blklab.labs.calibration.disk.flash.fit import FlashFit, fitted
-from blklab.labs.calibration.disk.flash.loads import KIB, Row, filling, overwriting
+from blklab.labs.calibration.disk.flash.loads import KIB, LoadNumber, filling, overwriting
 from blklab.labs.calibration.disk.flash.search import Observed, observed
 from blklab.labs.calibration.disk.flash.spare import (
     DEPTH,
@@ -148,7 +148,7 @@ def _reason_not_to(runs: Runs, drive: FlashDrive, most_fills: float, *, slows_do
 
 def _overwritten(
     runs: Runs, drive: FlashDrive, model: Model, most_fills: float
-) -> tuple[Row, list[Row], bool]:
+) -> tuple[LoadNumber, list[LoadNumber], bool]:
     """Writes in order, random ones for growing lengths, and whether these have met collection."""
     facts = runs.ground.facts
     space, fill_s = facts.space_bytes, _fill_s(runs, drive)
@@ -157,7 +157,7 @@ def _overwritten(
     )
     fill_us, order_us = round(1e6 * fill_s), round(1e6 * _IN_ORDER * fill_s)
     to_order = filling(usual.block_kib, usual.depth, order_us, space)
-    ordered = Row(filling(usual.block_kib, usual.depth, fill_us, space), "iops", fill_us)
+    ordered = LoadNumber(filling(usual.block_kib, usual.depth, fill_us, space), "iops", fill_us)
 
     def put_in_order() -> None:
         # A model begins each run in order.
@@ -168,7 +168,7 @@ def _overwritten(
     put_in_order()
     runs.rested(ordered.load, fill_us)
     depth = min(DEPTH, facts.queues.depth)
-    rows: list[Row] = []
+    rows: list[LoadNumber] = []
     seen = False
     for number, part in enumerate(_PARTS):
         if _fills_before(number + 1) > most_fills:
@@ -176,14 +176,14 @@ def _overwritten(
         if number:
             put_in_order()
         runtime_us = round(part * fill_us)
-        row = Row(overwriting(depth, runtime_us, space), "iops", runtime_us, drawn=True)
+        row = LoadNumber(overwriting(depth, runtime_us, space), "iops", runtime_us, drawn=True)
         rows.append(row)
         found = runs.rested(row.load, runtime_us)
         seen = seen or math.log(found.iops / _without_collection(drive, row, model)) < -_NOTABLE
     return ordered, rows, seen
 
 
-def _without_collection(drive: FlashDrive, row: Row, model: Model) -> float:
+def _without_collection(drive: FlashDrive, row: LoadNumber, model: Model) -> float:
     """I/Os a second with spare space enough."""
     model.runtimes_us[row.load.name] = row.runtime_us
     enough = row.device(replace(drive, spare_permille=_ENOUGH_PERMILLE))

@@ -213,7 +213,7 @@ _LOGARITHMIC_PRIOR = 1.0
 
 
 @dataclass(frozen=True)
-class Layout:
+class FlashLayout:
     """The entries of a vector: fields of `FlashDrive`."""
 
     names: tuple[str, ...]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import brentq
 
-from blklab.labs.calibration.disk.flash.figures import FlashDrive, Floats, Layout
+from blklab.labs.calibration.disk.flash.figures import FlashDrive, FlashLayout, Floats
 from blklab.labs.calibration.disk.flash.search import SEEDS, FlashProblem, Observed, descended
 from blklab.labs.calibration.disk.flash.valleys import walked
 from blklab.labs.calibration.disk.model import Model
@@ -31,7 +31,7 @@ class FlashFit:
     """The figures, with their uncertainty."""
 
     drive: FlashDrive
-    layout: Layout
+    layout: FlashLayout
     vector: Floats
     deviations: Floats
     intervals: Mapping[str, tuple[float, float]]
@@ -60,7 +60,7 @@ def fitted(
         known: Standard deviations of the logarithms of figures that closed forms give already.
         others: With other sizes of buffer and fast cells, where the search might begin too.
     """
-    layout = Layout(tuple(names))
+    layout = FlashLayout(tuple(names))
     start = _best_start(FlashProblem(_short(rows), layout, start, model, known), start)
     problem = FlashProblem(rows, layout, start, model, known)
     starts = [
@@ -91,7 +91,7 @@ def roughly_fitted(
     known: Mapping[str, float],
 ) -> FlashDrive:
     """A drive near the best one, by short loads and in a few steps; arguments as of `fitted`."""
-    layout = Layout(tuple(names))
+    layout = FlashLayout(tuple(names))
     problem = FlashProblem(_short(rows), layout, start, model, known)
     start = _best_start(problem, start)
     problem.start = layout.vector(start)

@@ -40,7 +40,7 @@ _SYNC_US, _LARGE_SYNC_US = 1_000_000, 200_000
 
 
 @dataclass(frozen=True)
-class Row:
+class LoadNumber:
     """A number of a load: the mean latency where one command runs at a time, else the rate."""
 
     load: DiskLoad | PlacedLoad
@@ -112,12 +112,15 @@ def _placed(name: str, block_kib: int, stripe: int, stripe_bytes: int, space_byt
     )
 
 
-def single_rows(stripe_bytes: int, space_bytes: int, most_kib: int) -> list[Row]:
+def single_rows(stripe_bytes: int, space_bytes: int, most_kib: int) -> list[LoadNumber]:
     """Single reads and writes."""
     return [
-        *(Row(load, "mean", READ_US) for load in levels(stripe_bytes, space_bytes)),
-        *(Row(load, "mean", READ_US) for load in sized(stripe_bytes, space_bytes, most_kib)),
-        *(Row(single_write(block_kib, space_bytes), "mean", WRITE_US) for block_kib in _WRITE_SIZES_KIB),
+        *(LoadNumber(load, "mean", READ_US) for load in levels(stripe_bytes, space_bytes)),
+        *(LoadNumber(load, "mean", READ_US) for load in sized(stripe_bytes, space_bytes, most_kib)),
+        *(
+            LoadNumber(single_write(block_kib, space_bytes), "mean", WRITE_US)
+            for block_kib in _WRITE_SIZES_KIB
+        ),
     ]
 
 
@@ -126,14 +129,20 @@ def single_write(block_kib: int, space_bytes: int) -> PlacedLoad:
     return _writes(block_kib, 1, space_bytes)
 
 
-def other_rows(space_bytes: int, *, flushes: bool) -> list[Row]:
+def other_rows(space_bytes: int, *, flushes: bool) -> list[LoadNumber]:
     """Deep queues, mixtures, and flushes after writes of growing size."""
     syncs = [DiskLoad("write", block_kib, 1, syncs=True) for block_kib in _SYNC_SIZES_KIB] if flushes else []
     return [
-        *(Row(load, "iops", READ_US, drawn=True) for load in _DEEP_READS),
-        *(Row(_writes(block_kib, depth, space_bytes), "iops", WRITE_US) for block_kib, depth in _DEEP_WRITES),
-        *(Row(load, "iops", 2 * READ_US, drawn=True) for load in _MIXED),
-        *(Row(load, "iops", _SYNC_US if load.block_kib == SLOT_KIB else _LARGE_SYNC_US) for load in syncs),
+        *(LoadNumber(load, "iops", READ_US, drawn=True) for load in _DEEP_READS),
+        *(
+            LoadNumber(_writes(block_kib, depth, space_bytes), "iops", WRITE_US)
+            for block_kib, depth in _DEEP_WRITES
+        ),
+        *(LoadNumber(load, "iops", 2 * READ_US, drawn=True) for load in _MIXED),
+        *(
+            LoadNumber(load, "iops", _SYNC_US if load.block_kib == SLOT_KIB else _LARGE_SYNC_US)
+            for load in syncs
+        ),
     ]
 
 

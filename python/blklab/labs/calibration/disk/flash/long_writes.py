@@ -16,9 +16,9 @@ from blklab.labs.calibration.disk.flash.filling import (
     lengths_s,
     stages_of,
 )
-from blklab.labs.calibration.disk.flash.loads import KIB, MIB, SLOT_KIB, Row, filling
+from blklab.labs.calibration.disk.flash.loads import KIB, MIB, SLOT_KIB, LoadNumber, filling
 from blklab.labs.calibration.disk.limits import buffer_load
-from blklab.labs.calibration.disk.loads import DiskLoad, Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad, DiskLoad
 from blklab.labs.calibration.disk.runs import Runs
 
 HOST_NS = 4000
@@ -57,7 +57,7 @@ class LongWrites:
 
     stages: Stages | None
     """None if writes never slow down."""
-    rows: Sequence[Row]
+    rows: Sequence[LoadNumber]
     """To fit to."""
     seen_bytes: float
     """Written at most without a pause."""
@@ -79,10 +79,10 @@ def long_writes(runs: Runs, start: FlashDrive) -> LongWrites:
         queue_depth=facts.queues.depth, max_sectors_kb=facts.queues.max_sectors_kb, space_bytes=space
     )
 
-    def fill(block_kib: int, depth: int, length_s: float) -> Row:
+    def fill(block_kib: int, depth: int, length_s: float) -> LoadNumber:
         runtime_us = round(1e6 * min(length_s, _MOST_FILL_S))
         load = filling(block_kib, depth, runtime_us, space)
-        return Row(load, "iops", runtime_us)
+        return LoadNumber(load, "iops", runtime_us)
 
     longest_s = max((point.time_s for point in _points(runs, usual)), default=0.0)
     for length_s in _NEEDED_S:
@@ -133,7 +133,7 @@ def _small_kib(rate: float) -> int:
     return kib
 
 
-def _measured_height(runs: Runs, rows: Sequence[Row], slow_rate: float) -> tuple[float, float]:
+def _measured_height(runs: Runs, rows: Sequence[LoadNumber], slow_rate: float) -> tuple[float, float]:
     """The rate of the shortest load, and the height of the last line from the longest."""
     for row in rows:
         runs.rested(row.load, row.runtime_us)
@@ -144,7 +144,7 @@ def _measured_height(runs: Runs, rows: Sequence[Row], slow_rate: float) -> tuple
     return before.written / before.time_s, beyond.written - slow_rate * beyond.time_s
 
 
-def _points(runs: Runs, load: Load) -> list[Point]:
+def _points(runs: Runs, load: CalibrationLoad) -> list[Point]:
     return [Point(one.ios / one.iops, one.ios * load.block_kib * KIB) for one in runs.of(load)]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from blklab.labs.calibration.disk.flash.figures import FlashDrive
 from blklab.labs.calibration.disk.flash.filling import Stages
-from blklab.labs.calibration.disk.flash.loads import KIB, Row, refilling
+from blklab.labs.calibration.disk.flash.loads import KIB, LoadNumber, refilling
 from blklab.labs.calibration.disk.limits import buffer_load
 from blklab.labs.calibration.disk.runs import Runs
 
@@ -34,7 +34,7 @@ _LEAST_IDLE = 0.02
 class Refill:
     """The load to fit to, and its closed form."""
 
-    row: Row
+    row: LoadNumber
     fold_rate: float
     """Bytes a second that an idle drive moves out of its fast cells."""
 
@@ -106,5 +106,5 @@ def refilled(runs: Runs, start: FlashDrive, stages: Stages) -> Refill | None:
         else:
             for _ in range(_ROUNDS - 1):
                 runs.rested(load, runtime_us)
-            return Refill(Row(load, "iops", runtime_us), part * start.slc_bytes / idle_s)
+            return Refill(LoadNumber(load, "iops", runtime_us), part * start.slc_bytes / idle_s)
     return None

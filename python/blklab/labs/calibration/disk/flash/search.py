@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from blklab.labs.calibration.disk.flash.figures import FlashDrive, Floats, Layout
-from blklab.labs.calibration.disk.flash.loads import Row
+from blklab.labs.calibration.disk.flash.figures import FlashDrive, FlashLayout, Floats
+from blklab.labs.calibration.disk.flash.loads import LoadNumber
 from blklab.labs.calibration.disk.ground import DiskMeasurement
 from blklab.labs.calibration.disk.model import Model
 
@@ -45,14 +45,14 @@ _MOST_STEPS = 30.0
 class Observed:
     """A row's number, as the logarithm of its mean, and its standard error."""
 
-    row: Row
+    row: LoadNumber
     log: float
     error: float
     count: int
     """Repetitions."""
 
 
-def observed(row: Row, measurements: Sequence[DiskMeasurement]) -> Observed:
+def observed(row: LoadNumber, measurements: Sequence[DiskMeasurement]) -> Observed:
     """A row from repetitions of its load."""
     logs = [_log(row, one) for one in measurements]
     scatter = float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
@@ -63,7 +63,7 @@ def observed(row: Row, measurements: Sequence[DiskMeasurement]) -> Observed:
     return Observed(row, float(np.mean(logs)), error, len(logs))
 
 
-def _log(row: Row, found: DiskMeasurement) -> float:
+def _log(row: LoadNumber, found: DiskMeasurement) -> float:
     value = found.iops if row.quantity == "iops" else found.mean_ns
     return math.log(value or found.p50_ns)
 
@@ -74,7 +74,7 @@ class FlashProblem:
     def __init__(
         self,
         rows: Sequence[Observed],
-        layout: Layout,
+        layout: FlashLayout,
         like: FlashDrive,
         model: Model,
         known: Mapping[str, float],

@@ -18,7 +18,7 @@ from scipy.optimize import nnls
 
 from blklab.labs.calibration.disk.flash.loads import KIB, SLOT_KIB, longest_stride, strided
 from blklab.labs.calibration.disk.ground import Measure
-from blklab.labs.calibration.disk.loads import REFERENCE, SINGLE_READS, Load
+from blklab.labs.calibration.disk.loads import REFERENCE, SINGLE_READS, CalibrationLoad
 
 _STRIDE_US = 50_000
 _LEAST_MARGIN = 1.06
@@ -56,7 +56,7 @@ def stripe_bytes(measure: Measure, space_bytes: int) -> int | None:
     return stride
 
 
-def _most_of_one_die(measure: Measure, rate: float, single: Load) -> float | None:
+def _most_of_one_die(measure: Measure, rate: float, single: CalibrationLoad) -> float | None:
     """The rate that tells one die from two, whatever levels of cells are read.
 
     Args:

@@ -49,7 +49,7 @@ from blklab.labs.calibration.disk.hdd.memory import (
     starvation,
     write_memory,
 )
-from blklab.labs.calibration.disk.loads import ARM_PROBES, REFERENCE, Load
+from blklab.labs.calibration.disk.loads import ARM_PROBES, REFERENCE, CalibrationLoad
 from blklab.labs.calibration.disk.model import Model
 from blklab.labs.calibration.disk.nearest import nearest_profile
 from blklab.labs.calibration.disk.placed_loads import PlacedLoad
@@ -121,7 +121,7 @@ def arm_calibrated(runs: Runs, *, seed: int, machine: Machine) -> DiskCalibratio
     single_us = median(one.p50_ns for one in runs.of(ARM_PROBES[0])) / 1000
     model = Model(space, machine)
 
-    def measure(load: Load, runtime_us: int) -> DiskMeasurement:
+    def measure(load: CalibrationLoad, runtime_us: int) -> DiskMeasurement:
         model.runtimes_us[load.name] = runtime_us
         return runs.one(load, runtime_us)
 
@@ -167,7 +167,10 @@ def _rounds(
         **{turn.direct.name: round(_STEPPED * single_us) for turn in turned},
         **{turn.paused.name: round(_STEPPED * (single_us + turn.pause_us)) for turn in turned},
     }
-    loads: list[Load] = [*design.loads, *(load for turn in turned for load in (turn.direct, turn.paused))]
+    loads: list[CalibrationLoad] = [
+        *design.loads,
+        *(load for turn in turned for load in (turn.direct, turn.paused)),
+    ]
     for number in range(_ROUNDS):
         if number >= _NEEDED_ROUNDS and runs.at_end:
             return
@@ -177,9 +180,11 @@ def _rounds(
             measure(load, lengths[load.name])
 
 
-def _shuffled(loads: Sequence[PlacedLoad] | Sequence[Load], seed: int, *path: str | int) -> list[Load]:
+def _shuffled(
+    loads: Sequence[PlacedLoad] | Sequence[CalibrationLoad], seed: int, *path: str | int
+) -> list[CalibrationLoad]:
     order = random.Random(derive_seed(seed, "calibration", *path))  # noqa: S311 - not for secrets
-    shuffled: list[Load] = list(loads)
+    shuffled: list[CalibrationLoad] = list(loads)
     order.shuffle(shuffled)
     return shuffled
 

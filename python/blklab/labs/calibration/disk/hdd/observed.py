@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from blklab.labs.calibration.disk.ground import DiskMeasurement
-from blklab.labs.calibration.disk.loads import Load
+from blklab.labs.calibration.disk.loads import CalibrationLoad
 
 Quantity = Literal["middle", "mean", "step"]
 Number = Callable[[DiskMeasurement], float]
@@ -45,7 +45,7 @@ NUMBERS: dict[Quantity, Number] = {"middle": _middle, "mean": _mean, "step": _st
 class Row:
     """One number of one load."""
 
-    load: Load
+    load: CalibrationLoad
     quantity: Quantity
 
     def values(self, measurements: Sequence[DiskMeasurement]) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from blklab.labs.studies.hdparm.sizes import BusyDisk, RunCounts, TimingTests
 from blklab.labs.studies.replication.options import Scaled, StudyOptions, TomlTable
 from blklab.quantities.units import parse_duration_ns
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
@@ -11,7 +10,39 @@ from blklab.spec.sweeps import Sweep
 TUNED_SCHEDULER = "mq-deadline"
 
 
-class Machine(TomlTable):
+class RunCounts(TomlTable):
+    """Numbers of runs. A guest kernel's clock is exact, so a repeated run there adds no information."""
+
+    as_printed: Scaled[int]
+    """Runs of each scheduler in the published order."""
+    blocks: Scaled[int]
+    """Randomised blocks."""
+
+
+class TimingTests(TomlTable):
+    """The two tests of hdparm."""
+
+    area: Scaled[str]
+    """The area that ``-t`` may read."""
+    buffered_runtime: str
+    cached_runtime: Scaled[str]
+    """How long ``-T`` reads."""
+    host_scratch: str
+    host_rest: str
+    """The pause before the buffered reads on the host, as long as hdparm's own."""
+
+
+class BusyDisk(TomlTable):
+    """A disk with more requests waiting than it can serve, so that a scheduler has a choice."""
+
+    device: str
+    nr_requests: str
+    area: Scaled[str]
+    runtime: Scaled[str]
+    blocks: Scaled[int]
+
+
+class StudiedMachine(TomlTable):
     """One of the document's two machines, and the model of its disk."""
 
     name: str
@@ -119,13 +150,13 @@ class FourSchedulersSetUp(TomlTable):
     tests: TimingTests
     runs: RunCounts
     queue: dict[str, str]
-    machines: list[Machine]
+    machines: list[StudiedMachine]
     agreement: Agreement
     busy_wait: BusyWait
     tunables: Tunables
     busy_disk: BusyDisk
 
-    def machines_at(self, options: StudyOptions) -> list[Machine]:
+    def machines_at(self, options: StudyOptions) -> list[StudiedMachine]:
         """Both machines; on the host this machine, compared with the values of machine 1."""
         if options.backend != "host":
             return self.machines

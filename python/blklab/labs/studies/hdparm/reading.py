@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blklab.labs.studies.hdparm.four_schedulers.agreement import read_agreement
-from blklab.labs.studies.hdparm.four_schedulers.busy_wait import read_busy_wait
-from blklab.labs.studies.hdparm.four_schedulers.experiments import AGREEMENT, waiting_name
-from blklab.labs.studies.hdparm.four_schedulers.machines import read_machines
-from blklab.labs.studies.hdparm.four_schedulers.set_up import FourSchedulersSetUp
-from blklab.labs.studies.hdparm.four_schedulers.tunables import read_tunables
+from blklab.labs.studies.hdparm.agreement import read_agreement
+from blklab.labs.studies.hdparm.busy_wait import read_busy_wait
+from blklab.labs.studies.hdparm.experiments import AGREEMENT, waiting_name
+from blklab.labs.studies.hdparm.machines import read_machines
+from blklab.labs.studies.hdparm.set_up import FourSchedulersSetUp
+from blklab.labs.studies.hdparm.tunables import read_tunables
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.result import StudyResult
 from blklab.labs.studies.replication.study_folder import StudyFolder

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from blklab.labs.studies.described.runs import arithmetic_mean
-from blklab.labs.studies.hdparm.four_schedulers.experiments import stock_name, waiting_name
-from blklab.labs.studies.hdparm.four_schedulers.set_up import BusyWait
+from blklab.labs.studies.hdparm.experiments import stock_name, waiting_name
 from blklab.labs.studies.hdparm.jobs import BUFFERED, TESTS
+from blklab.labs.studies.hdparm.set_up import BusyWait
 from blklab.labs.studies.hdparm.timing_tests import (
     MIB,
     UNIT,

@@ -10,14 +10,14 @@ from blklab.analysis.designs import design_of
 from blklab.analysis.sweep_effects import Effect, sweep_findings
 from blklab.analysis.values import experiment_values
 from blklab.labs.studies.described.runs import paired_ratios
-from blklab.labs.studies.hdparm.findings import interval_row, rows_of
-from blklab.labs.studies.hdparm.four_schedulers.experiments import (
+from blklab.labs.studies.hdparm.experiments import (
     TUNABLES_BUSY,
     TUNABLES_PRINTED,
     TUNABLES_REPEATED,
 )
-from blklab.labs.studies.hdparm.four_schedulers.set_up import Tunables
+from blklab.labs.studies.hdparm.findings import interval_row, rows_of
 from blklab.labs.studies.hdparm.jobs import BUFFERED, BUSY, BUSY_JOBS, TESTS
+from blklab.labs.studies.hdparm.set_up import Tunables
 from blklab.labs.studies.hdparm.timing_tests import inverse, job_ios, mebibyte_rates, rates_of
 from blklab.labs.studies.replication.pictures import IntervalPicture
 from blklab.labs.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult

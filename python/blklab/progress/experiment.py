@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from blklab.cli.progress_line import ProgressLine
 from blklab.experiment.blocks import Progress as RunProgress
 from blklab.experiment.outlook import Outlook, Shortage
 from blklab.experiment.racing import OpenQuestion
+from blklab.progress.line import ProgressLine
 from blklab.quantities.formatting import TIMES, count_of, percent_text, scheduler_text
 from blklab.quantities.notes import split
 from blklab.quantities.sample_units import BLOCKS, rough_budget, rough_duration

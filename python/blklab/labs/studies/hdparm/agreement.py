@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from blklab.labs.studies.described.runs import paired_ratios
 from blklab.labs.studies.hdparm.findings import interval_row
-from blklab.labs.studies.hdparm.four_schedulers.set_up import Agreement
 from blklab.labs.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
+from blklab.labs.studies.hdparm.set_up import Agreement
 from blklab.labs.studies.hdparm.timing_tests import UNIT, mebibyte_rates
 from blklab.labs.studies.replication.pictures import IntervalPicture
 from blklab.labs.studies.replication.result import ComparedValue, Statement, StudyResult

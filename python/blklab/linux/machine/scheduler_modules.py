@@ -86,7 +86,7 @@ def load_module(scheduler: str) -> None:
         SchedulerUnavailableError: if it cannot be loaded.
     """
     try:
-        run_program(["modprobe", "--", f"{scheduler}-iosched"], package="kmod")
+        run_program(loading_command(scheduler).split(), package="kmod")
     except RequirementError as error:
         raise SchedulerUnavailableError(
             f"the module of the scheduler {scheduler} cannot be loaded: {error.message}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blklab.cli.progress_line import ProgressLine
+from blklab.progress.line import ProgressLine
 from blklab.quantities.units import format_duration
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from blklab.labs.studies.described.description import HIGHEST, HIGHEST_OTHER, LOWEST
 from blklab.labs.studies.described.runs import arithmetic_mean, paired_ratios, picked, unpaired_ratio
+from blklab.labs.studies.hdparm.experiments import printed_name, repeated_name
 from blklab.labs.studies.hdparm.findings import rows_of
-from blklab.labs.studies.hdparm.four_schedulers.experiments import printed_name, repeated_name
-from blklab.labs.studies.hdparm.four_schedulers.set_up import FourSchedulersSetUp, Machine
 from blklab.labs.studies.hdparm.jobs import TESTS
+from blklab.labs.studies.hdparm.set_up import FourSchedulersSetUp, StudiedMachine
 from blklab.labs.studies.hdparm.timing_tests import WHY_EQUAL, mebibyte_rates, rates_of
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.pictures import IntervalPicture
@@ -53,7 +53,7 @@ def _short_name(value: ComparedValue) -> str:
 
 
 def _read_test(
-    machine: Machine,
+    machine: StudiedMachine,
     test: str,
     folder: StudyFolder,
     set_up: FourSchedulersSetUp,

@@ -9,8 +9,8 @@ from typing import TypeVar
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
-from blklab.cli.output import console_err, print_note
 from blklab.quantities.visible import visible
+from blklab.report.terminal import console_err, print_note
 
 LOG_INTERVAL_NS = 10_000_000_000
 _BAR_CELLS = 12

@@ -1,0 +1,1 @@
+"""Progress on standard error, for the command line and the Python face."""
