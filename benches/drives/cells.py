@@ -55,7 +55,7 @@ study's measurements begin after 30 s."""
 _SEEDS = (1, 2, 3)
 """Where jobs and the reader meet on a processor decides its place in the queue of the slow drive."""
 _FORMATTED, _WRITING_S, _DRIVES, _CAPACITY = "11-c", 1200, 8, 1_000_204_886_016
-_TABLE = {"cpus": 10, "punt_ns": 2_000, "map_page_ns": 90, "slice_ns": 100_000}
+TABLE = {"cpus": 10, "punt_ns": 2_000, "map_page_ns": 90, "slice_ns": 100_000}
 """Where the study's machine differs from `ordinary`. Linux 6.3 is before EEVDF: a task that wakes takes the
 processor from one that computes (wake-up preemption of kernel/sched/fair.c). A short slice is like that."""
 
@@ -92,7 +92,7 @@ class Cell:
         )
         if self.jobs:
             text += f"[batch]\nrw={load.batch}\nbs={load.batch_bs}\niodepth=128\nnumjobs={self.jobs}\n"
-        table = load_machine("ordinary").model_copy(update=_TABLE)
+        table = load_machine("ordinary").model_copy(update=TABLE)
         return SimulationRequest(
             f"{device},fill={fill},raid=0,members=8,member7.link_read_rate={SLOW_LINK},member7.link_write_rate={SLOW_LINK}",
             text,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cells import LOADS, SCHEDULERS, Cell, Figures, Results
 
+CellT = TypeVar("CellT")
 Quantity = Callable[[Figures], float | None]
-_QUANTITIES: dict[str, Quantity] = {
+QUANTITIES: dict[str, Quantity] = {
     "mean": lambda figures: figures.mean_us,
     "p99": lambda figures: figures.p99_us,
     "batch": lambda figures: figures.batch_iops,
@@ -24,13 +26,14 @@ def cell_rows(figure: str, real: Results, model: Results) -> list[str]:
         key=lambda cell: (cell.jobs, SCHEDULERS.index(cell.scheduler)),
     )
     for cell in cells:
-        texts = [_pair(of(real[cell]), of(model[cell])) for of in _QUANTITIES.values()]
+        texts = [pair_text(of(real[cell]), of(model[cell])) for of in QUANTITIES.values()]
         mark = "\\*" if cell.is_fitted else ""
         lines.append(f"| {cell.jobs} | {cell.scheduler}{mark} | {' | '.join(texts)} |")
     return lines
 
 
-def _pair(real: float | None, model: float | None) -> str:
+def pair_text(real: float | None, model: float | None) -> str:
+    """Measured → predicted, and their ratio."""
     if real is None or model is None:
         return "-"
     return f"{real:,.0f} → {model:,.0f} ({model / real:.2f})"
@@ -50,16 +53,18 @@ def error_rows(real: Results, model: Results) -> list[str]:
         cells = [cell for cell in real if cell.figure in figures and cell.scheduler in names]
         if not cells:
             continue
-        columns = [_error(_factors(cells, real, model, of)) for of in _QUANTITIES.values()]
+        columns = [_counted(factors_of(cells, real, model, of)) for of in QUANTITIES.values()]
         if names == ("none",):
             columns += ["", ""]
         else:
-            columns += [_error(_parts(cells, real, model, _QUANTITIES[of])) for of in ("mean", "p99")]
+            columns += [_counted(_parts(cells, real, model, QUANTITIES[of])) for of in ("mean", "p99")]
         lines.append(f"| {text} | {' | '.join(columns)} |")
     return lines
 
 
-def _factors(cells: Iterable[Cell], real: Results, model: Results, of: Quantity) -> list[float]:
+def factors_of(
+    cells: Iterable[CellT], real: Mapping[CellT, Figures], model: Mapping[CellT, Figures], of: Quantity
+) -> list[float]:
     """Model over measured."""
     pairs = [(of(model[cell]), of(real[cell])) for cell in cells]
     return [got / truth for got, truth in pairs if got and truth]
@@ -71,17 +76,22 @@ def _parts(cells: Iterable[Cell], real: Results, model: Results, of: Quantity) -
     for cell in cells:
         none = Cell(cell.figure, cell.jobs, "none")
         if none in real:
-            own, base = _factors([cell], real, model, of), _factors([none], real, model, of)
+            own, base = factors_of([cell], real, model, of), factors_of([none], real, model, of)
             factors += [mine / theirs for mine, theirs in zip(own, base, strict=False)]
     return factors
 
 
-def _error(factors: list[float]) -> str:
+def error_text(factors: list[float]) -> str:
+    """Median and 95th percentile of the times by which factors are off."""
     if not factors:
         return "-"
     errors = sorted(max(factor, 1 / factor) for factor in factors)
     high = errors[min(len(errors) - 1, int(0.95 * len(errors)))]
-    return f"{statistics.median(errors):.2f}, {high:.2f} ({len(errors)})"
+    return f"{statistics.median(errors):.2f}, {high:.2f}"
+
+
+def _counted(factors: list[float]) -> str:
+    return f"{error_text(factors)} ({len(factors)})" if factors else "-"
 
 
 @dataclass(frozen=True)

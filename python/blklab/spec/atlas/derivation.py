@@ -28,6 +28,11 @@ Assumed:
 * The link takes writes half as fast again as the medium, so that the dies are the limit.
 * The controller holds 256 commands, buffers 4 MiB, and a read waits for the program under way on its die: as
   the profile ``samsung-980-pro`` has it, which was fitted to measurements of mixed loads.
+* That profile's ``fetch`` is left out: it is one time for all commands, and the coefficients give four, of
+  the link.
+* So are its pauses for garbage collection (``collection_commands``, ``collection_stops``): their length
+  follows from the spare space, which no coefficient tells. With 7 % a 980 PRO full of random data would stop
+  writes for 540 ms at a time, where the fitted profile stops them for 60 ms.
 * The limits of 4 KiB writes are the controller's, not garbage collection's: sequential and random writes were
   measured one after the other on a test file of 16 GB, on drives with room.
 * SATA drives are those whose names say so: one queue of 32 commands, and a flush that is not queued.

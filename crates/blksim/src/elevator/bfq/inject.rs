@@ -42,7 +42,8 @@ impl Injection {
         }
     }
 
-    /// Forgets the effect of injection on a queue (`bfq_reset_inject_limit`).
+    /// Forgets the effect of injection on a queue, and the measurement under way, whichever queue it
+    /// is of (`bfq_reset_inject_limit`).
     pub fn reset(&mut self, queue: &mut Queue, tick_ns: i64) {
         self.waited_for = None;
         queue.base_service_ns = 0;
@@ -178,7 +179,6 @@ impl Bfq {
 
     /// A process without requests gets one: checks whether another's completion woke it
     /// (`bfq_check_waker`).
-    /// made its process go on?
     pub(super) fn look_for_waker(&mut self, q: QueueId, now_ns: i64) {
         let Some(last) = self.last_completed else { return };
         let forget_ns = 128 * self.settings.slice_idle_ns;

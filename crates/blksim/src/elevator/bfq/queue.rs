@@ -134,7 +134,9 @@ impl Queue {
             first_io_ns: tick_ns,
             inject_limit: 0,
             base_service_ns: 0,
-            inject_reset_ns: tick_ns,
+            // As in the kernel, where its first request therefore resets the measurement that is
+            // under way for another queue (`decrease_time_jif` is zero).
+            inject_reset_ns: LONG_AGO_NS,
             waker: None,
             tentative_waker: None,
             nr_waker_detections: 0,

@@ -10,6 +10,7 @@ from statistics import median
 from blklab.labs.calibration.disk.document import (
     SCHEMA,
     DiskCalibration,
+    Figure,
     Nearest,
     calibrated_load,
     circumstances,
@@ -19,12 +20,13 @@ from blklab.labs.calibration.disk.document import (
 )
 from blklab.labs.calibration.disk.drift import drift_of
 from blklab.labs.calibration.disk.flash.collection import Collection, collected
+from blklab.labs.calibration.disk.flash.commands import ROUNDS as COMMAND_ROUNDS
+from blklab.labs.calibration.disk.flash.commands import command_loads, measure_commands, with_fetch
 from blklab.labs.calibration.disk.flash.figure_list import NO_COLLECTION, NOT_COVERED, figures_of
 from blklab.labs.calibration.disk.flash.figures import KIND, FlashDrive, with_facts
 from blklab.labs.calibration.disk.flash.fit import fitted, roughly_fitted
 from blklab.labs.calibration.disk.flash.front_end import (
     Contention,
-    FoundFrontEnd,
     FrontEnd,
     front_end_of,
     refined,
@@ -114,6 +116,7 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
     tests = [*HOLDOUTS, *BUFFERED_HOLDOUTS]
     runs.planned = len(runs.made) + _ROUNDS * (len(singles) + len(others) + len(tests) + 2) + _LONG_WRITES
     runs.planned += _MIXED_ROUNDS * len(_mixed_loads(runs))
+    runs.planned += COMMAND_ROUNDS * len(command_loads(facts.queues.depth))
     rows = [*singles, *others]
     for number in range(_ROUNDS):
         if number >= _NEEDED_ROUNDS and runs.at_end:
@@ -145,8 +148,9 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
     if front_end.exists:
         # With all figures fitted.
         front_end = refined(contention, fit.drive, front_end)
-        fit = replace(fit, drive=front_end.of(fit.drive))
-    of_front_end = with_intervals(contention, fit.drive, front_end)
+    fetch = with_fetch(runs, front_end.of(fit.drive), model)
+    fit = replace(fit, drive=fetch.drive)
+    of_front_end = [*with_intervals(contention, fit.drive, front_end).figures(), *fetch.figures]
     if fills.stages is None:
         tests = [*HOLDOUTS]
     runs.announce("testing the profile on loads that were not fitted")
@@ -179,6 +183,7 @@ def _contention(runs: Runs, model: Model, seed: int) -> Contention:
     for number in range(_MIXED_ROUNDS):
         for load in _shuffled([*loads], seed, "mixed", number):
             runs.rested(load, MIXED_US)
+    measure_commands(runs)
     return Contention({load: runs.of(load) for load, is_fitted in loads.items() if is_fitted}, model)
 
 
@@ -256,7 +261,7 @@ def _names(start: FlashDrive, fills: LongWrites, *, flushes: bool) -> list[str]:
 def _document(
     runs: Runs,
     collection: Collection,
-    front_end: FoundFrontEnd,
+    front_end: Sequence[Figure],
     found: Sequence[Observed],
     tests: Sequence[DiskLoad],
     model: Model,
@@ -290,7 +295,7 @@ def _document(
         schema=SCHEMA,
         kind=KIND,
         **circumstances(runs, seed=seed, machine=machine, drift=drift),
-        figures=figures_of(fit, [*collection.figures, *front_end.figures()], limits.no_write_buffer),
+        figures=figures_of(fit, [*collection.figures, *front_end], limits.no_write_buffer),
         derived=[*collection.derived],
         model_error=fit.model_error,
         loads=[*fitted_loads, *tested],

@@ -75,6 +75,8 @@ class FlashDrive:
     """Commands that the controller fetches from a submission queue in its turn."""
     hold: Hold = "nothing"
     """Work of a die that reads wait for."""
+    fetch: float = 0.0
+    """Of the controller for each command, while the link carries the data of others."""
 
     @property
     def stripe_bytes(self) -> int:
@@ -132,6 +134,8 @@ class FlashDrive:
         # A drive without a front end has the simulator's defaults.
         if self.hold != "nothing":
             found["hold"] = self.hold
+        if self.fetch:
+            found["fetch"] = min(max(0, round(self.fetch)), _MOST_COMMAND_NS)
         if self.slots:
             found |= {"slots": self.slots, "arbitration_burst": self.arbitration_burst}
         return found
