@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from blklab.cli.commands import described_command
@@ -17,6 +19,7 @@ from blklab.cli.output import console_out, print_note, require_writable, write_t
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UsageError
 from blklab.experiment.pipeline import planned_commands, run_once
+from blklab.quantities.notes import Note
 from blklab.report.documents.comparison import run_document
 from blklab.report.monitoring.openmetrics import run_metrics
 from blklab.report.text.comparison import render_run
@@ -27,6 +30,8 @@ from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 
 COMMANDS = option_named("commands")
 KERNELS = option_named("kernels")
+MOST_NOTES = 2
+"""On the load, beneath a result."""
 
 
 @described_command(
@@ -99,7 +104,8 @@ def command(
     with ProgressDisplay(quiet=quiet) as display:
         sample, used, warnings = run_once(spec, display, timeline_file=timeline_file)
     for warning in warnings:
-        print_note(warning)
+        if not isinstance(warning, Note):
+            print_note(warning)
     if timeline_file is not None:
         print_note(f"timeline: {timeline_file}; `blklab explain --from {timeline_file}` draws it")
     document = run_document(
@@ -107,10 +113,20 @@ def command(
     )
     if "-" not in (json_file, openmetrics_file):
         render_run(document, console_out())
+    _print_notes([warning for warning in warnings if isinstance(warning, Note)], workload)
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
     if openmetrics_file is not None:
         write_text(openmetrics_file, run_metrics(document))
+
+
+def _print_notes(notes: list[str], workload: str | None) -> None:
+    """Properties of the load, which make nothing wrong, beneath the result; of many only where they are."""
+    if len(notes) > MOST_NOTES and workload is not None:
+        print_note(f"{len(notes)} remarks on the load: blklab workloads {shlex.quote(workload)}")
+        return
+    for note in notes:
+        print_note(note)
 
 
 def _choice(scheduler: str | None, tunables: dict[str, str]) -> SchedulerChoice | None:
