@@ -75,7 +75,7 @@ def budget_for_an_answer(spec: ExperimentSpec, loads_ns: Sequence[int]) -> int:
 
 
 def shortage_of_rounds(spec: ExperimentSpec, left_ns: int) -> Shortage | None:
-    """What is left of a budget after the pilots, if the switched workloads need more of it for any answer.
+    """The shortage of a budget after the pilots, for switched workloads; None if the rest may suffice.
 
     Args:
         spec: With the slots that the pilots found.

@@ -74,7 +74,10 @@ def explanation(document: CompareDocument) -> str:
     asked = ""
     if len(judged) == 1 and document.goal is None:
         verdict = deciding_verdict(document, judged[0])
-        asked = f"Under {judged[0]}" + ("" if verdict is None else f", by {metric_title(verdict.metric)}")
+        title = "" if verdict is None else metric_title(verdict.metric)
+        if title and reason.startswith(f"{title} "):
+            return f"Under {judged[0]}, {reason}."
+        asked = f"Under {judged[0]}" + (f", by {title}" if title else "")
     if not reason:
         return f"{asked}." if asked else ""
     if asked:
