@@ -15,7 +15,7 @@ from blklab.cli.gate import no_gate_option
 from blklab.cli.judge_module import judge_module
 from blklab.cli.judgement_progress import JudgementDisplay
 from blklab.cli.options import cluster_option, json_option, junit_option, output_option, quiet_option
-from blklab.cli.output import console_out, print_error, require_writable, write_text
+from blklab.cli.output import console_out, print_error, print_note, require_writable, write_text
 from blklab.errors import (
     BlklabError,
     ExitCode,
@@ -188,7 +188,12 @@ def command(
         return BISECT_SKIP if isinstance(error, unbuildable) else BISECT_STOP + error.exit_code
     if junit_file is not None:
         write_text(junit_file, junit_xml([judgement_suite(judgement)]))
-    _show(judgement, output, json_file, prints="-" not in (output, json_file, junit_file))
+    prints = "-" not in (output, json_file, junit_file)
+    _show(judgement, output, json_file, prints=prints)
+    if prints and not quiet:
+        print_note(
+            f"page: {output}" if output else "next: --output FILE keeps this page, to attach to a mail"
+        )
     if for_bisect:
         return int(judgement.worse)
     return ExitCode.SLOWER if judgement.worse else ExitCode.OK
