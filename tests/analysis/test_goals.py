@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from blklab.analysis.comparison import Comparison
 from blklab.analysis.designs import design_of
+from blklab.analysis.goal_parts import goal_lead
 from blklab.analysis.goal_scores import goal_scores
 from blklab.analysis.goal_verdict import GoalFindings
 from blklab.analysis.metrics import METRICS
@@ -316,3 +318,11 @@ def test_an_open_goal_is_decided_by_no_part() -> None:
     lead = _goal(analyse(_traded("iops=20,latency_p99=1", blocks=2))).lead
     assert lead is not None and not lead.is_shown
     assert "does not yet decide" in lead_text(lead)
+
+
+def test_a_first_place_that_all_share_is_decided_by_no_part() -> None:
+    goal = _goal(analyse(_traded("iops=20,latency_p99=1")))
+    assert goal.verdict is not None
+    equal = [replace(pair, outcome="equal") for pair in goal.comparisons]
+    assert goal_lead(goal.verdict, equal, [], {}) is None
+    assert goal_lead(goal.verdict, goal.comparisons, [], {}) is not None

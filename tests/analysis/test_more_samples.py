@@ -38,6 +38,13 @@ def test_more_than_ten_times_has_no_upper_end_and_is_not_worth_it() -> None:
     assert MOST_TIMES_AS_MANY == 10
 
 
+def test_no_fewer_than_a_claim_takes_are_promised() -> None:
+    assert range_of_more(8, 1).least < 8
+    found = range_of_more(8, 1, missing=8)
+    assert found.least == 8
+    assert found.is_worth_it
+
+
 @pytest.mark.parametrize(
     ("unit", "least", "most", "text"),
     [

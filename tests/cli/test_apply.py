@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from blklab.cli import run
-from blklab.cli.apply import resolve_fleet, resolve_run
+from blklab.cli.apply import _refuse_kernels, resolve_fleet, resolve_run
 from blklab.errors import RefusedError, UnknownNameError, UsageError
 from blklab.linux.cgroups.hierarchy import find_hierarchy
 from blklab.linux.disks.disk import Disk
@@ -482,3 +483,13 @@ def test_a_run_on_a_model_has_no_disk(tmp_path: Path) -> None:
         resolve_run("latest", url, False)  # noqa: FBT003
     with pytest.raises(UnknownNameError):
         resolve_run("20990101-0000-zzzz", url, False)  # noqa: FBT003
+
+
+def test_equal_kernels_leave_nothing_to_apply() -> None:
+    chosen = [
+        SimpleNamespace(label=f"bfq@{kernel}", kernel=kernel, name="bfq") for kernel in ("stock", "mine")
+    ]
+    record = SimpleNamespace(run_id="latest", spec=SimpleNamespace(schedulers=chosen))
+    with pytest.raises(RefusedError, match="found bfq@stock and bfq@mine equal") as caught:
+        _refuse_kernels(record, ["bfq@stock", "bfq@mine"])
+    assert caught.value.hint == "there is nothing to apply"

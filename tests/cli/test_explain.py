@@ -71,7 +71,7 @@ def test_two_schedulers_side_by_side_begin_with_a_finding(
     assert [one["scheduler"] for one in document["runs"]] == ["bfq", "mq-deadline"]
     assert run([*asked, "--scheduler", "bfq,mq-deadline", "--html", "both.html"]) == ExitCode.OK
     page = Path("both.html").read_text()
-    assert "<h1>bfq serves " in page
+    assert '<h1 class="sentence">bfq serves ' in page
     assert page.count("<h3>bfq</h3>") == page.count("<h3>mq-deadline</h3>") >= 1
 
 

@@ -81,6 +81,11 @@ def test_a_goal_decides(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [one["metric"] for one in goal["dimension_comparisons"]] == ["iops", "latency_p99"]
 
 
+def test_the_list_of_models_names_the_next_step(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fleet", "--store", url]) == 0
+    assert "next: blklab fleet --model " in capsys.readouterr().out.splitlines()[-1]
+
+
 def test_without_a_class_models_are_listed(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["fleet", "--store", url]) == 0
     shown = " ".join(capsys.readouterr().out.split())

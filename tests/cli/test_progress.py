@@ -70,6 +70,8 @@ def test_the_state_so_far_is_told_in_a_few_words() -> None:
     assert standing([]) == ""
     assert standing([_open("reads", None)]) == ""
     assert standing([_open("reads", "kyber", 0.0712)]) == "kyber ahead by 7 %"
+    assert standing([_open("reads", "kyber", 2.8)]) == "kyber ahead by 3.8 \N{MULTIPLICATION SIGN}"
+    assert standing([_open("reads", "kyber", 8288.2)]) == "kyber ahead by 8289 \N{MULTIPLICATION SIGN}"
     assert standing([_open("reads", "none", 0.001)]) == "`none` hardly ahead"
     assert (
         standing([_open("reads", "kyber", 0.1), _open("log", "kyber", 0.2)]) == "kyber ahead in 2 open loads"
@@ -149,3 +151,15 @@ def test_a_budget_that_cannot_suffice_is_told_with_one_that_does() -> None:
     assert shortage_text(shortage, 4) == (
         "90 s are enough for 2 repetitions of 4 schedulers; an answer needs 4: --budget 4m"
     )
+    assert shortage_text(Shortage(15_000_000_000, 0, 9, 55_000_000_000), 4) == (
+        "15 s are too short for one repetition of 4 schedulers; an answer needs 9: --budget 55s"
+    )
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_budget_that_the_pilots_left_too_short_is_told(
+    capsys: pytest.CaptureFixture[str], quiet: bool
+) -> None:
+    with ProgressDisplay(quiet=quiet) as display:
+        display.falls_short(Shortage(40_000_000_000, 2, 9, 70_000_000_000), 4)
+    assert ("an answer needs 9: --budget 70s" in capsys.readouterr().err) is not quiet

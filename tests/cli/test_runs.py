@@ -42,6 +42,25 @@ def test_runs_show_their_verdicts_and_no_runs_of_studies(
     assert (one["run_id"], one["verdict"], one["study"]) == (OWN, "best: bfq", "")
 
 
+def test_long_targets_leave_every_column_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    url = str(tmp_path / "runs.sqlite")
+    made = make_experiment()
+    long = made.spec.model_copy(
+        update={"target": "sim:fixed,latency=658282ns,depth=1,rotational=no,jitter=1ms"}
+    )
+    with Store.opened(url) as store:
+        store.begin(made.model_copy(update={"run_id": OWN, "samples": [], "spec": long}))
+        store.note_verdict(OWN, "equal: none, mq-deadline, kyber, bfq")
+    assert run(["runs", "--store", url]) == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(OWN)]
+    assert "equal: none" in row
+    assert "sim:fix" in row
+    assert len(row) <= 80
+
+
 def test_a_fleet_has_no_drives_of_studies(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     counts = [
         sum(row["experiments"] for row in json_of(capsys, "fleet", *flags, "--store", store)["classes"])

@@ -101,6 +101,9 @@ def test_traces_that_know_little_begin_with_it(trace: Path, capsys: pytest.Captu
         trace.write_text("".join(line for line in BLKPARSE.splitlines(keepends=True) if event not in line))
         assert run(["where", str(trace)]) == ExitCode.OK
         assert capsys.readouterr().out.startswith(answer)
+        assert run(["where", str(trace), "-v"]) == ExitCode.OK
+        # Once, in the answer.
+        assert capsys.readouterr().out.lower().count("the trace") == 1
 
 
 def test_many_tasks_fit_24_rows(
@@ -303,8 +306,8 @@ def test_a_trace_of_issues_and_completions_has_an_unknown_queue(
     )
     assert run(["where", str(path), "-v"]) == ExitCode.OK
     printed = capsys.readouterr().out
-    assert "1 I/Os" in printed
-    assert "the time in the queue is unknown" in printed
+    assert "1 I/O, " in printed
+    assert "the trace does not tell: it begins with issues" in printed
     row = next(line for line in printed.splitlines() if line.startswith("app[100]"))
     assert row.split() == ["app[100]", "1", *["300", "µs"] * 5]
     assert "QUEUE MEAN" not in printed
@@ -374,3 +377,12 @@ def test_results_of_a_benchmark_are_named_with_the_command_that_reads_them(
     shown = capsys.readouterr().err
     assert "results of a benchmark (hdparm), not a trace" in shown
     assert f"blklab analyse {results}" in shown
+
+
+def test_a_run_of_a_replay_counts_its_properties_beneath_the_result(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["run", "sim:ssd-sata", f"trace:{trace}", "-q"]) == ExitCode.OK
+    said = capsys.readouterr().err
+    assert f"remarks on the load: blklab workloads trace:{trace}" in said.replace("\n", " ")
+    assert "closed: an I/O waits" not in said

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from blklab.experiment.outlook import outlook_of
+from blklab.experiment.outlook import outlook_of, shortage_of_rounds
 from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.slots import SlotDecision
 from blklab.testing.experiments import make_spec, make_workload
 
 SECOND_NS = 1_000_000_000
@@ -40,3 +41,19 @@ def test_models_and_fixed_numbers_have_no_shortage() -> None:
     fixed = _spec(1, stopping="fixed", blocks=3, budget_ns=None)
     outlook = outlook_of(fixed, ["reads", "log"], in_real_time=True)
     assert (outlook.shortage, outlook.blocks, outlook.ends_when_settled) == (None, 3, False)
+
+
+def test_what_the_pilots_leave_may_be_too_little_for_an_answer() -> None:
+    slots = {
+        "reads": SlotDecision(slot_ns=SECOND_NS, reason="a pilot"),
+        "log": SlotDecision(reason="a reason for runs"),
+    }
+    spec = _spec(40, slots=slots)
+    shortage = shortage_of_rounds(spec, 24 * SECOND_NS)
+    assert shortage is not None
+    assert (shortage.budget_ns, shortage.blocks) == (40 * SECOND_NS, 2)
+    assert shortage.needed > 2
+    longer = spec.model_copy(update={"budget_ns": shortage.enough_ns})
+    assert shortage_of_rounds(longer, shortage.enough_ns - 16 * SECOND_NS) is None
+    assert shortage_of_rounds(spec.model_copy(update={"slots": {}}), 0) is None
+    assert shortage_of_rounds(_spec(1, stopping="fixed", blocks=3, budget_ns=None, slots=slots), 0) is None

@@ -14,7 +14,7 @@ from blklab.analysis.verdict import analyse
 from blklab.cli import run
 from blklab.errors import InterruptedRunError, LockedError
 from blklab.experiment.blocks import Progress
-from blklab.experiment.outlook import Outlook
+from blklab.experiment.outlook import Outlook, Shortage
 from blklab.experiment.pipeline import compare
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
@@ -50,6 +50,9 @@ class Listener:
         if self.stop_after is not None and len(self.heard) == self.stop_after:
             raise InterruptedRunError(signal.SIGINT, "enough")
         self.heard.append(progress)
+
+    def falls_short(self, shortage: Shortage, schedulers: int) -> None:
+        """Ignored."""
 
     def planned(self, outlook: Outlook) -> None:
         """Ignored."""

@@ -17,7 +17,7 @@ from blklab.analysis.verdict import analyse
 from blklab.backends import Session
 from blklab.errors import InterruptedRunError
 from blklab.experiment.blocks import Clock
-from blklab.experiment.outlook import Outlook
+from blklab.experiment.outlook import Outlook, Shortage
 from blklab.experiment.pipeline import compare
 from blklab.experiment.rounds import Rounds
 from blklab.experiment.slots import reasons_for_runs, settle_slots
@@ -65,6 +65,9 @@ class Listener:
 
     def progressed(self, progress: object) -> None:
         pass
+
+    def falls_short(self, shortage: Shortage, schedulers: int) -> None:
+        """Ignored."""
 
     def planned(self, outlook: Outlook) -> None:
         """Ignored."""

@@ -176,7 +176,7 @@ def test_io_cost_of_a_choice_needs_cgroup_v2(raw: LoopDevice, v1: Path) -> None:
 def test_a_scheduler_that_ignores_weights_is_pointed_out(raw: LoopDevice, hierarchy: Hierarchy) -> None:
     with opened(raw.device) as session:
         warnings = session.check(parse_scheduler_choices("bfq,kyber,none"), [work(TWO)])
-    assert warnings[0] == "control group weights have no effect under kyber, none"
+    assert warnings[0] == "control group weights have no effect under kyber and `none`"
     assert [warning.partition(":")[0] for warning in warnings[1:]] == [
         "shares by weight are skewed under bfq"
     ]

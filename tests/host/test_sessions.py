@@ -274,7 +274,7 @@ def test_schedulers_without_priorities_are_warned_of(raw: LoopDevice) -> None:
     prioritised = work(f"{READ}prioclass=2\nprio=7\n")
     with opened(raw.device) as session:
         warnings = session.check(parse_scheduler_choices("bfq,kyber,mq-deadline,none"), [prioritised])
-    assert warnings == ["test: I/O priorities have no effect under kyber, none"]
+    assert warnings == ["test: I/O priorities have no effect under kyber and `none`"]
 
 
 # Dry run

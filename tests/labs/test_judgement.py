@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from blklab.errors import RunFailedError
+from blklab.cli import run
+from blklab.errors import ExitCode, RunFailedError
 from blklab.guests.kernels.build_record import BuildRecord
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.labs.judgement.answers import JudgementAnswer, answers_to, require_answer, settled
@@ -215,6 +216,25 @@ def judgement_of(tmp_path: Path) -> Callable[..., Judgement]:
         )
 
     return judged
+
+
+@pytest.mark.parametrize(("output", "said"), [(None, "next: --output FILE"), ("page.txt", "page: page.txt")])
+def test_a_judgement_ends_with_its_page_or_the_way_to_one(
+    output: str | None,
+    said: str,
+    judgement_of: Callable[..., Judgement],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("blklab.cli.judge.judge", lambda *_, **__: judgement_of(1.0))
+    asked = ["kernel", "judge", "--kernel", "base,other", *(["--output", output] if output else [])]
+    assert run(asked) == ExitCode.OK
+    assert said in capsys.readouterr().err
+    assert output is None or Path(output).exists()
+    assert run([*asked, "-q"]) == ExitCode.OK
+    assert said not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,19 @@ import pytest
 from report_cases import CASES, analysed
 from switchback_cases import SWITCHBACKS
 
+from blklab.analysis.regret import Regret
 from blklab.analysis.verdict import analyse
 from blklab.quantities.notes import Note, split, stored
 from blklab.records.samples import SLOW_SWITCH
 from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.documents.job_shares import JobRatioPart
+from blklab.report.sentences.losses import loss_text
 from blklab.report.summary.failures import failures_of, lost_slots_sentence
 from blklab.report.summary.job_shares import ratio_text
 from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import render
+from blklab.report.text.printer import Printer
+from blklab.report.text.short_verdict import short_verdict
 from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec
 
 
@@ -130,3 +134,26 @@ def test_the_larger_side_of_a_ratio_has_the_number(
     ratio: float, low: float | None, high: float | None, text: str
 ) -> None:
     assert ratio_text(JobRatioPart(first="a", second="b", ratio=ratio, low=low, high=high)) == text
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [("decided", "best: "), ("equal", "equal: "), ("undecided", "keep "), ("empty", "not known yet")],
+)
+def test_a_list_of_runs_gives_the_answer_and_not_only_the_verdict(case: str, words: str) -> None:
+    document = compare_document(record := CASES[case](), analyse(record))
+    assert short_verdict(document).startswith(words)
+
+
+def test_a_paragraph_is_cut_between_words() -> None:
+    printer = Printer(Terminal(file=io.StringIO(), width=30))
+    lines = [line.plain for line in printer.wrapped("several words of a sentence " * 5, most=2)]
+    assert len(lines) == 2
+    assert lines[-1].endswith(" \N{HORIZONTAL ELLIPSIS}")
+    assert len(lines[-1]) <= 30
+    assert set(lines[-1].split()[:-1]) <= {"several", "words", "of", "a", "sentence"}
+
+
+def test_nothing_to_lose_is_not_0_percent() -> None:
+    assert loss_text(Regret("none", 0.0, None, None), 0.95) == "no other is better (95 %)"
+    assert loss_text(Regret("none", 0.012, None, None), 0.95) == "no other is more than 1.2 % better (95 %)"

@@ -51,7 +51,7 @@ def goal_lead(
         weights: By workload and metric, negative where lower is better.
 
     Returns:
-        None if no other has a score.
+        None if no other has a score, or if the leader shares the first place with all of them.
     """
     leader = next(iter([*verdict.best, *verdict.candidates]), "")
     rivals = (
@@ -59,7 +59,7 @@ def goal_lead(
     )
     beaten = [pair for pair in rivals if pair.outcome == "better"]
     nearest = min(beaten or rivals, key=lambda pair: pair.ratio, default=None)
-    if nearest is None:
+    if nearest is None or all(pair.outcome == "equal" for pair in rivals):
         return None
     parts = [
         GoalPartShare(seen, math.exp(weight * math.log(seen.ratio)))

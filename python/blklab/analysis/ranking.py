@@ -175,12 +175,14 @@ def metric_verdict(
     if unsettled:
         candidates = [leader, *sharing, *(pair.second for pair in unsettled)]
         more = longest_need(pair.more_blocks for pair in unsettled)
-        more_range = _range_of(unsettled, more)
+        asked = design.of(question.workload).asking(max(1, len(pairs) * question.family_size))
+        fewest = asked.fewest_samples
+        more_range = _range_of(unsettled, more, fewest)
         place = Contested(
             candidates,
             min(unsettled, key=lambda pair: abs(math.log(pair.ratio))),
             _strongest_wins(pairs, contenders),
-            _outlook(unsettled, more_range, question.unit, len(contenders)) if outlook else None,
+            _outlook(unsettled, more_range, question.unit, len(contenders), fewest) if outlook else None,
         )
         return verdict("undecided", [], candidates, place, more, more_range)
     first_place = [label for label in labels if label == leader or label in sharing]
@@ -210,16 +212,21 @@ def _strongest_wins(pairs: Sequence[Comparison], contenders: Sequence[str]) -> l
     ]
 
 
-def _range_of(unsettled: Sequence[Comparison], more: int | None) -> MoreSamples | None:
+def _range_of(unsettled: Sequence[Comparison], more: int | None, fewest: int) -> MoreSamples | None:
     """The range of the longest need."""
     longest = next((pair for pair in unsettled if pair.more_blocks == more), None)
     if more is None or longest is None:
         return None
-    return range_of_more(more, longest.n * longest.samples_per_value)
+    missing = (fewest - longest.n) * longest.samples_per_value
+    return range_of_more(more, longest.n * longest.samples_per_value, missing)
 
 
 def _outlook(
-    unsettled: Sequence[Comparison], more: MoreSamples | None, unit: SampleUnit, nr_contenders: int
+    unsettled: Sequence[Comparison],
+    more: MoreSamples | None,
+    unit: SampleUnit,
+    nr_contenders: int,
+    fewest: int,
 ) -> SamplesNeeded:
     """The number of blocks or rounds that a decision would take."""
     kind: NeedKind = "within_reach"
@@ -229,7 +236,7 @@ def _outlook(
         kind = "hopeless"
     elif not more.is_worth_it:
         kind = "not_worth_it"
-    return SamplesNeeded(kind, unit, FEWEST_BLOCKS, more, nr_contenders)
+    return SamplesNeeded(kind, unit, max(FEWEST_BLOCKS, fewest), more, nr_contenders)
 
 
 def longest_need(needs: Iterable[int | None]) -> int | None:

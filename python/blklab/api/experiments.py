@@ -13,7 +13,7 @@ from blklab.api.comparison import Comparison
 from blklab.backends import THIS_MACHINE
 from blklab.backends.cluster.client import Cluster
 from blklab.experiment.blocks import Observer, Progress
-from blklab.experiment.outlook import Outlook
+from blklab.experiment.outlook import Outlook, Shortage
 from blklab.experiment.pipeline import compare as run_comparison
 from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.progress.experiment import ProgressDisplay
@@ -258,6 +258,11 @@ class _Events:
         """Shows the experiment's name."""
         if self._display is not None:
             self._display.begun(record)
+
+    def falls_short(self, shortage: Shortage, schedulers: int) -> None:
+        """Shows that the budget is too short."""
+        if self._display is not None:
+            self._display.falls_short(shortage, schedulers)
 
     def planned(self, outlook: Outlook) -> None:
         """Shows the plan."""

@@ -13,6 +13,7 @@ from blklab.linux.doctor.advice.encryption import hiding_mappings
 from blklab.linux.doctor.advice.group_weights import OF_BFQ, OF_COST
 from blklab.linux.machine.kernel_log import why_unreadable
 from blklab.linux.processes.io_priority import ignores_priorities
+from blklab.quantities.formatting import join_schedulers
 from blklab.spec.changes import GroupChange, PriorityChange
 from blklab.spec.group_settings import cost_is_enabled
 from blklab.spec.schedulers import SchedulerChoice
@@ -52,7 +53,7 @@ def warnings_on_weights(
         if not honors_weights(choice.name, choice.groups_over(options.cgroups))
     ]
     if ignoring:
-        warnings.append(f"control group weights have no effect under {', '.join(ignoring)}")
+        warnings.append(f"control group weights have no effect under {join_schedulers(ignoring)}")
     uncosted = [
         choice.label
         for choice in choices
@@ -73,7 +74,7 @@ def warnings_on_priorities(
     ignoring = [choice.label for choice in choices if ignores_priorities(choice.name)]
     if not ignoring or not _has_priorities(options, workload):
         return []
-    return [f"{workload.name}: I/O priorities have no effect under {', '.join(ignoring)}"]
+    return [f"{workload.name}: I/O priorities have no effect under {join_schedulers(ignoring)}"]
 
 
 def warnings_on_encryption(
@@ -119,4 +120,8 @@ def _has_weights(attributes: Sequence[str]) -> bool:
 
 def _has_priorities(options: SessionOptions, workload: Workload) -> bool:
     changed = any(isinstance(change, PriorityChange) for change in options.changes)
-    return changed or any(job.prioclass is not None or job.prio is not None for job in workload.jobs)
+    given = {(job.prioclass, job.prio) for job in workload.jobs}
+    if workload.replays:
+        # Recorded tasks have one in any case.
+        return changed or len(given) > 1
+    return changed or given != {(None, None)}

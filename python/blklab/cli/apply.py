@@ -15,6 +15,7 @@ from blklab.cli.output import write_text
 from blklab.errors import RefusedError, UsageError
 from blklab.linux.apply.unit_settings import parse_units, unit_commands
 from blklab.linux.machine.requirements import require_linux, require_root
+from blklab.quantities.formatting import join_schedulers
 from blklab.report.terminal import console_out, print_note
 from blklab.spec.goals import GRAMMAR_HINT, Goal, parse_goal
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
@@ -99,6 +100,12 @@ def _refuse_kernels(record: Any, best: list[str]) -> None:
     if not won or len(kernels) < 2:
         return
     choice = won[0]
+    if len(best) > 1:
+        raise RefusedError(
+            f"run {record.run_id} found {join_schedulers(best)} equal, and no setting of a disk changes the"
+            " kernel",
+            hint="there is nothing to apply",
+        )
     if not isinstance(record.spec.parsed_target, ModelTarget):
         raise RefusedError(
             f"run {record.run_id} found {choice.label} best: {_OF_A_MODULE}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -249,7 +250,9 @@ def _list_classes(store_url: str | None, json_file: str | None, *, with_studies:
         table = _table(("model", "kind", "rotational"), ("drives", "hosts", "experiments"))
         for row in drives:
             counts = (row.drives, len(row.hosts), row.experiments)
-            table.add_row(row.model, row.kind, words[row.rotational], *map(str, counts))
+            # A virtual disk's flag says nothing about the disks of its host.
+            rotates = None if row.kind == "virtio" else row.rotational
+            table.add_row(row.model, row.kind, words[rotates], *map(str, counts))
         console.print(table)
     if models:
         if drives:
@@ -258,6 +261,8 @@ def _list_classes(store_url: str | None, json_file: str | None, *, with_studies:
         for row in models:
             table.add_row(row.model, words[row.rotational], str(row.drives), str(row.experiments))
         console.print(table)
+    model = shlex.quote((drives or models)[0].model)
+    console.print(f"next: blklab fleet --model {model}", soft_wrap=True)
 
 
 def _table(texts: Sequence[str], numbers: Sequence[str]) -> Table:

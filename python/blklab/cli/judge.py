@@ -189,7 +189,12 @@ def command(
         return BISECT_SKIP if isinstance(error, unbuildable) else BISECT_STOP + error.exit_code
     if junit_file is not None:
         write_text(junit_file, junit_xml([judgement_suite(judgement)]))
-    _show(judgement, output, json_file, prints="-" not in (output, json_file, junit_file))
+    prints = "-" not in (output, json_file, junit_file)
+    _show(judgement, output, json_file, prints=prints)
+    if prints and not quiet:
+        print_note(
+            f"page: {output}" if output else "next: --output FILE keeps this page, to attach to a mail"
+        )
     if for_bisect:
         return int(judgement.worse)
     return ExitCode.SLOWER if judgement.worse else ExitCode.OK

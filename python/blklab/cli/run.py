@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 
 import click
@@ -21,6 +22,7 @@ from blklab.experiment.pipeline import planned_commands, run_once
 from blklab.labs.gate.arms import gate_arms
 from blklab.progress.experiment import ProgressDisplay
 from blklab.progress.gate import GateDisplay
+from blklab.quantities.notes import Note
 from blklab.report.documents.comparison import run_document
 from blklab.report.monitoring.openmetrics import run_metrics
 from blklab.report.terminal import console_out, print_note
@@ -32,6 +34,8 @@ from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 
 COMMANDS = option_named("commands")
 KERNELS = option_named("kernels")
+MOST_NOTES = 2
+"""On the load, beneath a result."""
 
 
 @described_command(
@@ -104,7 +108,8 @@ def command(
     with ProgressDisplay(quiet=quiet) as display:
         sample, used, warnings = run_once(spec, display, timeline_file=timeline_file)
     for warning in warnings:
-        print_note(warning)
+        if not isinstance(warning, Note):
+            print_note(warning)
     if timeline_file is not None:
         print_note(f"timeline: {timeline_file}; `blklab explain --from {timeline_file}` draws it")
     document = run_document(
@@ -112,10 +117,20 @@ def command(
     )
     if "-" not in (json_file, openmetrics_file):
         render_run(document, console_out())
+    _print_notes([warning for warning in warnings if isinstance(warning, Note)], workload)
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
     if openmetrics_file is not None:
         write_text(openmetrics_file, run_metrics(document))
+
+
+def _print_notes(notes: list[str], workload: str | None) -> None:
+    """Properties of the load, which make nothing wrong, beneath the result; of many only where they are."""
+    if len(notes) > MOST_NOTES and workload is not None:
+        print_note(f"{len(notes)} remarks on the load: blklab workloads {shlex.quote(workload)}")
+        return
+    for note in notes:
+        print_note(note)
 
 
 def _choice(scheduler: str | None, tunables: dict[str, str]) -> SchedulerChoice | None:

@@ -89,9 +89,17 @@ def command(
     hosts = ["host"] if several_hosts else []
     more = ["made", "schedulers"] if has_room else []
     longest = max((len(_verdict(one)) for one in summaries), default=0)
-    widths = {"verdict": min(longest, _VERDICT_WIDTH)}
-    for heading in (*hosts, *more[:1], "verdict", "target", *more[1:], "workloads"):
-        table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=widths.get(heading))
+    headings = (*hosts, *more[:1], "verdict", "target", *more[1:], "workloads")
+    widths = {"host": 12, "made": 16, "verdict": min(max(longest, len("verdict")), _VERDICT_WIDTH)}
+    # Without limits a table that is too wide loses whole columns.
+    left = console.width - len("20260101-0000-abcd") - 2 * len(headings)
+    left -= sum(widths.get(heading, 0) for heading in headings)
+    widths |= {"target": max(8, left // 3), "schedulers": max(8, left // 4)}
+    left -= sum(widths[heading] for heading in ("target", "schedulers") if heading in headings)
+    widths["workloads"] = max(8, left)
+    for heading in headings:
+        width = widths[heading]
+        table.add_column(heading, no_wrap=True, overflow="ellipsis", max_width=width)
     for summary in summaries:
         table.add_row(
             summary.run_id,

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from blklab.backends import Session
 from blklab.errors import RunFailedError
-from blklab.experiment.outlook import Outlook
+from blklab.experiment.outlook import Outlook, Shortage
 from blklab.experiment.racing import OpenQuestion
 from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.records.experiment import ExperimentRecord
@@ -48,6 +48,9 @@ class Observer(Protocol):
     def begun(self, record: ExperimentRecord) -> None:
         """The experiment passed all checks and has its name."""
 
+    def falls_short(self, shortage: Shortage, schedulers: int) -> None:
+        """After the pilots, too little of the budget is left for an answer."""
+
     def planned(self, outlook: Outlook) -> None:
         """The size of the experiment is known, before its first run."""
 
@@ -65,6 +68,9 @@ class NullRunObserver:
         """Not shown."""
 
     def begun(self, record: ExperimentRecord) -> None:
+        """Not shown."""
+
+    def falls_short(self, shortage: Shortage, schedulers: int) -> None:
         """Not shown."""
 
     def planned(self, outlook: Outlook) -> None:

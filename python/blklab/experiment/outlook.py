@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from blklab.analysis.statistics.anytime import fewest_blocks
+from blklab.analysis.statistics.switchback import fewest_rounds
 from blklab.linux.load.fio import expected_runtime_ns
+from blklab.spec.budget import LEAST_ADVISED_NS
 from blklab.spec.experiment import ExperimentSpec
 
 RUN_OVERHEAD_NS = 500_000_000
@@ -22,7 +24,7 @@ class Shortage:
 
     budget_ns: int
     blocks: int
-    """Blocks for which it is enough."""
+    """Blocks or rounds for which it is enough; 0 if only the first fits, which is made in any case."""
     needed: int
     """Blocks without which nothing can be decided."""
     enough_ns: int
@@ -72,6 +74,32 @@ def budget_for_an_answer(spec: ExperimentSpec, loads_ns: Sequence[int]) -> int:
     return int(needed * _block_ns(spec, loads_ns) * _SET_UP)
 
 
+def shortage_of_rounds(spec: ExperimentSpec, left_ns: int) -> Shortage | None:
+    """The shortage of a budget after the pilots, for switched workloads; None if the rest may suffice.
+
+    Args:
+        spec: With the slots that the pilots found.
+        left_ns: Of the budget.
+    """
+    if spec.budget_ns is None or not spec.stops_when_settled or not spec.switched:
+        return None
+    slots_ns = sum(decision.slot_ns or 0 for decision in spec.switched.values())
+    round_ns = int(len(spec.schedulers) * slots_ns * _SET_UP)
+    # Workloads that have blocks take their part of the budget.
+    share = len(spec.switched) / len(spec.workloads)
+    needed = fewest_rounds(_questions(spec, _judged(spec)), 1 - spec.confidence)
+    rounds = int(left_ns * share // round_ns)
+    if rounds >= needed:
+        return None
+    spent_ns = spec.budget_ns - left_ns
+    enough_ns = spent_ns + int(needed * round_ns / share * _SET_UP)
+    return Shortage(spec.budget_ns, rounds, needed, max(LEAST_ADVISED_NS, enough_ns))
+
+
+def _judged(spec: ExperimentSpec) -> int:
+    return sum(1 for workload in spec.workloads if not workload.control) or len(spec.workloads)
+
+
 def _block_ns(spec: ExperimentSpec, loads_ns: Iterable[int]) -> int:
     return sum(len(spec.schedulers) * (load_ns + RUN_OVERHEAD_NS) for load_ns in loads_ns)
 
@@ -93,8 +121,7 @@ def _shortage(spec: ExperimentSpec, in_blocks: Collection[str]) -> Shortage | No
     block_ns = _block_ns(spec, loads_ns)
     # Workloads that are switched have their part of the budget.
     share = len(in_blocks) / len(spec.workloads)
-    judged = sum(1 for workload in spec.workloads if not workload.control) or len(spec.workloads)
-    needed = fewest_blocks(_questions(spec, judged), 1 - spec.confidence)
+    needed = fewest_blocks(_questions(spec, _judged(spec)), 1 - spec.confidence)
     blocks = int(spec.budget_ns * share // block_ns)
     if blocks >= needed:
         return None

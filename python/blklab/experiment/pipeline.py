@@ -6,6 +6,7 @@ import datetime
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 import blklab
 from blklab.analysis.metrics import metric_named, metric_of
@@ -21,7 +22,7 @@ from blklab.errors import (
     did_you_mean,
 )
 from blklab.experiment.blocks import Clock, Observer, Progress
-from blklab.experiment.outlook import Outlook, outlook_of
+from blklab.experiment.outlook import Outlook, outlook_of, shortage_of_rounds
 from blklab.experiment.rounds import Rounds
 from blklab.experiment.slots import first_round, reasons_for_runs, settle_slots
 from blklab.linux.machine.description import describe_machine
@@ -107,7 +108,10 @@ def compare(
             store.set_spec(run_id, spec)
             store.set_state(run_id, "running")
         observer.begun(record)
-        observer.planned(_outlook(spec, session, backend))
+        outlook = _outlook(spec, session, backend)
+        # Repetitions of earlier attempts count, so that a short budget may suffice.
+        begins = not record.samples
+        observer.planned(outlook if begins else replace(outlook, shortage=None))
         state: RunState = "failed"
         try:
             session.prepare(spec.workloads, observer.announce)
@@ -116,6 +120,9 @@ def compare(
                 record = record.model_copy(update={"spec": settled})
                 store.set_spec(run_id, settled)
             clock = Clock(settled, start_ns)
+            in_real_time = session.target.backend == "host"
+            if begins and in_real_time and (short := shortage_of_rounds(settled, clock.budget_left_ns())):
+                observer.falls_short(short, len(settled.schedulers))
             Rounds(record, session, store, observer, clock).run()
             state = "complete"
         except BaseException as error:

@@ -18,6 +18,7 @@ from blklab.records.samples import SLOW_SWITCH, RunSample
 _STEPS = 1000
 """Of the bar."""
 _NOTICEABLE_LEAD = 0.005
+_MANY_TIMES = 9.0
 
 
 class ProgressDisplay(ProgressLine):
@@ -62,6 +63,11 @@ class ProgressDisplay(ProgressLine):
         self._console.print(plan_text(outlook), soft_wrap=True)
         if outlook.shortage is not None:
             self.note(shortage_text(outlook.shortage, outlook.schedulers))
+
+    def falls_short(self, shortage: Shortage, schedulers: int) -> None:
+        """Says, unless all is quiet, that an answer needs a longer budget, and which."""
+        if not self._quiet:
+            self.note(shortage_text(shortage, schedulers))
 
     def progressed(self, progress: RunProgress) -> None:
         """Shows a run or a stretch of slots that begins."""
@@ -116,9 +122,12 @@ def plan_text(outlook: Outlook) -> str:
 
 def shortage_text(shortage: Shortage, schedulers: int) -> str:
     """``90 s are enough for 2 repetitions of 4 schedulers; an answer needs 4: --budget 4m``."""
+    budget = rough_duration(shortage.budget_ns)
+    enough = f"{budget} are enough for {count_of(shortage.blocks, 'repetition')}"
+    if shortage.blocks == 0:
+        enough = f"{budget} are too short for one repetition"
     return (
-        f"{rough_duration(shortage.budget_ns)} are enough for {count_of(shortage.blocks, 'repetition')} of "
-        f"{count_of(schedulers, 'scheduler')}; an answer needs {shortage.needed}: "
+        f"{enough} of {count_of(schedulers, 'scheduler')}; an answer needs {shortage.needed}: "
         f"--budget {rough_budget(shortage.enough_ns)}"
     )
 
@@ -137,7 +146,9 @@ def standing(questions: Sequence[OpenQuestion]) -> str:
         return ""
     if lead < _NOTICEABLE_LEAD:
         return f"{scheduler_text(leader)} hardly ahead"
-    return f"{scheduler_text(leader)} ahead by {100 * lead:.0f} %"
+    places = 1 if lead < _MANY_TIMES else 0
+    ahead = f"{100 * lead:.0f} %" if lead < 1 else f"{1 + lead:.{places}f} {TIMES}"
+    return f"{scheduler_text(leader)} ahead by {ahead}"
 
 
 def _time_left(progress: RunProgress) -> str:

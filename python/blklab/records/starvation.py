@@ -61,8 +61,8 @@ def starvation_text(found: Starved, runs: int, of_runs: int, *, virtual_time: bo
     if not virtual_time:
         return text
     return (
-        f"{text}. In virtual time nothing disturbs the turns that leave it out; on a real clock a task that "
-        "comes late now and then may"
+        f"{text}. In virtual time nothing disturbs the turns that leave it out; a real disk may serve it "
+        "sooner"
     )
 
 

@@ -10,6 +10,8 @@ from blklab.quantities.units import exact_duration, parse_budget_ns
 from blklab.spec.options import Form, Use
 
 MAX_BLOCKS = 100_000
+LEAST_ADVISED_NS = 60 * 1_000_000_000
+"""The shortest budget of time that is advised: it also pays for setting up and for the pilots."""
 DEFAULT_BUDGET_BLOCKS = 18
 """The default budget: a fifth more than the fifteen runs of a careful fixed design."""
 

@@ -49,6 +49,9 @@ class Goal(BaseModel):
         """The goal in its own grammar; parsing it again gives an equal goal."""
         if NAMED_GOALS.get(self.name) == self.weights:
             return self.name
+        only = next(iter(self.weights))
+        if self.weights == {only: 1} and only.startswith(("share:", "ratio:")):
+            return only
         return ",".join(f"{metric}={weight!r}" for metric, weight in self.weights.items())
 
 

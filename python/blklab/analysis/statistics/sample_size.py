@@ -63,7 +63,7 @@ class MoreSamples:
     """Whether even the least is not beyond."""
 
 
-def range_of_more(more: int, present: int) -> MoreSamples:
+def range_of_more(more: int, present: int, missing: int = 0) -> MoreSamples:
     """The range of an estimate.
 
     Few samples tell little of how much they scatter, and the need grows with the square of that.
@@ -71,6 +71,7 @@ def range_of_more(more: int, present: int) -> MoreSamples:
     Args:
         more: The estimate of the samples needed in addition.
         present: Samples that it rests on.
+        missing: Samples without which nothing may be decided, however little they scatter.
     """
     freedom = max(1, present - 1)
     total = present + more
@@ -78,4 +79,6 @@ def range_of_more(more: int, present: int) -> MoreSamples:
     limit = MOST_TIMES_AS_MANY * present
     least = max(1, math.ceil(low - present))
     most = math.ceil(high - present)
-    return MoreSamples(least, None if most > limit else max(least, most), least <= limit)
+    is_worth_it = least <= limit
+    least = max(least, missing)
+    return MoreSamples(least, None if most > limit else max(least, most), is_worth_it)

@@ -11,7 +11,7 @@ from blklab.labs.judgement.answers import LEVEL, MARGIN, JudgementAnswer, Outcom
 from blklab.labs.judgement.document import outcome_of
 from blklab.labs.judgement.judge import Judgement
 from blklab.labs.judgement.questions import JudgementQuestion
-from blklab.quantities.formatting import percent_text
+from blklab.quantities.formatting import count_of, percent_text
 
 _SENTENCES = {
     "identical": "The same to the bit: no question runs code that differs, or that code does the same.",
@@ -39,7 +39,7 @@ def _lines(judgement: Judgement) -> Iterator[str]:
     yield f"  base   {_title(judgement.base)}"
     yield f"  judged {_title(judgement.other)}"
     yield ""
-    counts = [f"{len(judgement.asked)} questions", f"{judgement.identical} the same to the bit"]
+    counts = [count_of(len(judgement.asked), "question"), f"{judgement.identical} the same to the bit"]
     found = {outcome: len(_questions(judgement.of(outcome))) for outcome in _ORDER}
     counts += [f"{outcome} in {number}" for outcome, number in found.items() if number]
     yield f"{', '.join(counts)}."

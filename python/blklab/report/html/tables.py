@@ -95,7 +95,9 @@ def _pair(part: ComparisonPart, unit: SampleUnit, nr_schedulers: int) -> Pair:
     common = count_of(part.n * part.samples_per_value, f"common {unit.name}")
     tip = f"{part.first} against {part.second}: {common}, p = {part.p_adjusted:.2g} after Holm's correction"
     if part.outcome == "undecided" and part.n < FEWEST_BLOCKS:
-        tip += f"; at least {unit.count(FEWEST_BLOCKS)} are needed to decide"
+        # After one sample the estimate is of those without which nothing may be decided.
+        fewest = 1 + part.more_blocks if part.n == 1 and part.more_blocks else FEWEST_BLOCKS
+        tip += f"; at least {unit.count(fewest)} are needed to decide"
     elif part.more_blocks is not None and unit.within_reach(part.more_blocks, nr_schedulers):
         tip += f"; about {unit.more(part.more_blocks, nr_schedulers)} would probably decide"
     return Pair(ratio_text(part.ratio, part.ci_low, part.ci_high), part.outcome, tip)

@@ -67,7 +67,7 @@ def _(doubt: DifferingCopy) -> str:
 @doubt_text.register
 def _(doubt: StarvedJob) -> str:
     starved = starvation_text(doubt.worst, doubt.runs, doubt.of_runs, virtual_time=doubt.virtual_time)
-    return f"{doubt.workload}: under {doubt.scheduler} {starved}"
+    return f"{doubt.workload}: under {scheduler_text(doubt.scheduler)} {starved}"
 
 
 @doubt_text.register

@@ -21,8 +21,10 @@ def absent_text(absent: AbsentMetrics) -> str:
 def lead_text(lead: GoalLead) -> str:
     """``Longest wait decides between kyber and bfq: -90 % [-92, -88]; Jain's index speaks for bfq, …``.
 
-    Without a full stop; empty if nothing tells the two apart.
+    Without a full stop; empty if nothing tells the two apart, and for a goal of one part, as that decides.
     """
+    if len(lead.parts) == 1:
+        return ""
     several = len({part.pair.workload for part in lead.parts}) > 1
     counting = [part for part in lead.parts if not 1 / ALIKE < part.factor < ALIKE]
     if not counting:

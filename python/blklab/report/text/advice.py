@@ -20,7 +20,7 @@ from blklab.report.summary.standing import (
     labels_of,
     results_of,
 )
-from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS
+from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS, LEAST_ADVISED_NS
 
 _BUDGET_OVER_LOAD = 1.5
 """A budget of time also pays for the preparation of a stretch, and estimates are only estimates."""
@@ -139,7 +139,8 @@ def _more_load(document: CompareDocument) -> Advice:
         needs.append((_more_of(more_range, more, unit, nr_schedulers), time_ns))
     total_ns = sum(time_ns for _, time_ns in needs)
     text = needs[0][0] if len(needs) == 1 else f"about {rough_duration(total_ns)} more of load"
-    command = continue_command(document.run, budget=rough_budget(total_ns * _BUDGET_OVER_LOAD))
+    budget_ns = max(LEAST_ADVISED_NS, total_ns * _BUDGET_OVER_LOAD)
+    command = continue_command(document.run, budget=rough_budget(budget_ns))
     return Advice(_staked(document, f"{text} would probably settle it:"), command)
 
 
@@ -186,6 +187,8 @@ def _at_stake(document: CompareDocument) -> str:
         return ""
     own = document.verdict.recommendation.in_force
     least = next((one for one in bounds if one.label == own), min(bounds, key=lambda one: one.bound))
+    if not least.bound:
+        return ""
     return f"At most {bound_text(least.bound)} is at stake; "
 
 

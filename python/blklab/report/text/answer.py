@@ -74,7 +74,10 @@ def explanation(document: CompareDocument) -> str:
     asked = ""
     if len(judged) == 1 and document.goal is None:
         verdict = deciding_verdict(document, judged[0])
-        asked = f"Under {judged[0]}" + ("" if verdict is None else f", by {metric_title(verdict.metric)}")
+        title = "" if verdict is None else metric_title(verdict.metric)
+        if title and reason.startswith(f"{title} "):
+            return f"Under {judged[0]}, {reason}."
+        asked = f"Under {judged[0]}" + (f", by {title}" if title else "")
     if not reason:
         return f"{asked}." if asked else ""
     if asked:
@@ -88,7 +91,8 @@ def _keep(document: CompareDocument, advised: RecommendationPart) -> Answer:
         return Answer(f"No reason to change: keep {name}", _lead(document, advised.scheduler or ""))
     yet = " yet" if advised.reason == "not_shown" else ""
     sure = "" if advised.reason == "equal" else f" ({confidence_text(document.confidence)} sure)"
-    return Answer(f"No reason to change{yet}: keep {name}", f"at most {_percent(advised.loss)} is lost{sure}")
+    lost = f"at most {_percent(advised.loss)} is lost" if advised.loss else "nothing is lost"
+    return Answer(f"No reason to change{yet}: keep {name}", f"{lost}{sure}")
 
 
 def _withhold(document: CompareDocument, _: RecommendationPart) -> Answer:
@@ -162,6 +166,8 @@ def _of_kernels(document: CompareDocument, advised: RecommendationPart, pair: Ke
 
 def _near_the_best(document: CompareDocument, advised: RecommendationPart) -> str:
     sure = confidence_text(document.confidence)
+    if not advised.loss:
+        return f"no other is better ({sure} sure)"
     return f"whichever is best is at most {_percent(advised.loss)} better ({sure} sure)"
 
 

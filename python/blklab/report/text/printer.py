@@ -95,7 +95,10 @@ class Printer:
             lines.append(Text(" " * indent).append_text(wrapped))
         if most is not None and len(lines) > most:
             lines = lines[:most]
-            lines[-1].truncate(indent + width - 2)
+            last = lines[-1]
+            if len(last) > indent + width - 2:
+                # At a word, not within one.
+                last.right_crop(len(last) - last.plain.rindex(" ") if " " in last.plain[indent:] else 2)
             lines[-1].append(self.clean(" …"))
         return lines
 

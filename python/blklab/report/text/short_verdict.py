@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from blklab.report.documents.comparison import CompareDocument
 
+_VERBS = {"use": "use", "keep": "keep", "choose": "good enough:"}
+
 
 def short_verdict(document: CompareDocument) -> str:
-    """``best: bfq``, ``equal: none, kyber``, ``undecided`` or ``withheld``."""
+    """``best: bfq``, ``equal: none, kyber``, ``keep mq-deadline``, ``not known yet`` or ``withheld``."""
     verdict = document.verdict
     if verdict.status in ("best", "equal") and verdict.best:
         return f"{verdict.status}: {', '.join(verdict.best)}"
-    return verdict.status
+    advised = verdict.recommendation
+    if verdict.status == "undecided" and advised.scheduler is not None and advised.action in _VERBS:
+        return f"{_VERBS[advised.action]} {advised.scheduler}"
+    return "not known yet" if advised.action == "unknown" else verdict.status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.quantities.formatting import percent_text
+from blklab.quantities.formatting import count_of, percent_text
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.recordings.waits import Distribution, Holders, TaskWaits, Waits
 from blklab.report.terminal import Terminal, styled
@@ -64,29 +64,16 @@ def summary_lines(document: WhereDocument) -> list[str]:
     waits = document.waits
     facts, tally, everything = waits.facts, waits.tally, waits.all
     how = f"recorded through {facts.capture}" if facts.capture else f"format {facts.format}"
-    extent = f"{tally.ios} I/Os, {format_bytes(everything.bytes)} in {_time(tally.span_ns)}"
+    extent = f"{count_of(tally.ios, 'I/O')}, {format_bytes(everything.bytes)} in {_time(tally.span_ns)}"
     return [f"{document.file}: {extent} ({how})", *device_lines(waits), *remark_lines(waits)]
 
 
 def remark_lines(waits: Waits) -> list[str]:
-    """Lines on the gaps of a recording."""
+    """Lines on the gaps of a recording, beside those of which the answer speaks."""
     lines = []
-    if waits.tally.ios or not waits.tally.unmatched:
-        if not waits.completions_known:
-            lines.append("The trace has no completions, so nothing is known about waits.")
-        elif not waits.issues_known:
-            lines.append(
-                "The trace does not tell when I/Os were issued: the queue's and the device's part of a wait"
-                " are unknown."
-            )
-        elif not waits.queues_known:
-            lines.append(
-                "The trace begins with issues: the time in the queue is unknown, and a total is the device's."
-            )
-        if waits.tally.unmatched:
-            lines.append(
-                f"{waits.tally.unmatched} completions without an I/O: under way when the trace began, or lost"
-            )
+    if waits.tally.ios and waits.tally.unmatched:
+        completions = count_of(waits.tally.unmatched, "completion")
+        lines.append(f"{completions} without an I/O: under way when the trace began, or lost")
     lines += [f"not recorded: {text}" for text in waits.facts.missing]
     return [*lines, *warning_lines(waits)]
 
@@ -116,7 +103,7 @@ def device_lines(waits: Waits) -> list[str]:
         known = names.get(device.number)
         name = known.name if known and known.name else "device"
         under = f" under {known.scheduler}" if known and known.scheduler else ""
-        text = f"{name}{under}: {device.ios} I/Os"
+        text = f"{name}{under}: {count_of(device.ios, 'I/O')}"
         if device.busy_ns is not None:
             share = device.busy_ns / span_ns if span_ns else 0.0
             text += (
