@@ -36,7 +36,7 @@ from blklab.labs.judgement.page import page_of
 from blklab.labs.judgement.questions import SCHEDULERS, Scope
 from blklab.progress.build import BuildDisplay
 from blklab.report.monitoring.junit import junit_xml
-from blklab.report.terminal import console_out
+from blklab.report.terminal import console_out, print_note
 
 BISECT_SKIP = 125
 """`git bisect run` leaves a commit out that exits with this."""
