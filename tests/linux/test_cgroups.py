@@ -13,7 +13,10 @@ from typing import cast
 
 import pytest
 
+from blklab.backends import host_groups
 from blklab.backends.group_choices import skewing_shares
+from blklab.backends.host_groups import HostGroups
+from blklab.backends.protocol import SessionOptions
 from blklab.errors import JobFileError, RequirementError, TunableError, UsageError
 from blklab.linux.apply import cost_parameters as cost
 from blklab.linux.apply.identity import Identity
@@ -34,6 +37,7 @@ from blklab.linux.journal import undo as journal_undo
 from blklab.linux.journal.journal import Journal
 from blklab.linux.machine import host_change
 from blklab.linux.queue.snapshot import QueueSnapshot
+from blklab.spec.changes import parse_change
 from blklab.spec.schedulers import parse_scheduler_choice, parse_scheduler_choices
 from blklab.spec.workloads import Workload, parse_workload
 
@@ -322,6 +326,89 @@ def test_a_refused_choice_leaves_the_groups_as_they_were(tree: Hierarchy) -> Non
     with pytest.raises(TunableError, match=r"no io\.nonsense under cgroup v2"):
         settings.apply(parse_scheduler_choice("none:batch/io.weight=50:batch/io.nonsense=5"))
     assert "200" in (groups.folder("batch") / "io.weight").read_text()
+
+
+WITH_VARIANTS = (*CHILD_FILES, "io.bfq-copy.weight", "io.mine.weight")
+WEIGHTS_OF_BATCH = ("io.bfq.weight", "io.bfq-copy.weight", "io.mine.weight")
+
+
+def weights_of(groups: Path) -> list[str]:
+    """The weight that the group batch has for bfq, its copy and its variant mine."""
+    return [(groups / "batch" / name).read_text().split()[-1] for name in WEIGHTS_OF_BATCH]
+
+
+@pytest.fixture
+def variants(tree: Hierarchy, monkeypatch: pytest.MonkeyPatch) -> TreeJournal:
+    """The tree of a machine that has bfq's copy and a variant loaded beside it."""
+    monkeypatch.setattr(host_groups, "find_hierarchy", lambda: tree)
+    journal = TreeJournal()
+    journal.files = WITH_VARIANTS
+    return journal
+
+
+@pytest.mark.parametrize(
+    ("conditions", "job", "expected"),
+    [
+        ({"batch": {"io.bfq.weight": "50"}}, "", ["50", "50", "50"]),
+        ({}, "cgroup_weight=300\n", ["300", "300", "300"]),
+        ({"batch": {"io.mine.weight": "70", "io.bfq.weight": "50"}}, "", ["50", "50", "70"]),
+    ],
+)
+def test_each_bfq_has_its_weight_in_its_own_file(
+    tree: Hierarchy,
+    variants: TreeJournal,
+    conditions: dict[str, dict[str, str]],
+    job: str,
+    expected: list[str],
+) -> None:
+    groups = HostGroups(SessionOptions(run_id="run", cgroups=conditions), DISKS[:1])
+    work = workload(f"[a]\nsize=1m\ncgroup=batch\n{job}")
+    choices = parse_scheduler_choices("none,bfq,bfq@copy,bfq@mine,kyber@other")
+    groups.create(cast("Journal", variants), [work], choices)
+    assert weights_of(tree.root / "blklab-run") == expected
+    seen = groups.read_back()
+    assert seen["cgroup/batch/io.mine.weight"] == f"default {expected[2]}"
+    assert not any("other" in name for name in seen)
+
+
+def test_a_weight_of_one_arm_goes_to_its_own_file(tree: Hierarchy, variants: TreeJournal) -> None:
+    options = SessionOptions(run_id="run", cgroups={"batch": {"io.bfq.weight": "50"}})
+    groups = HostGroups(options, DISKS[:1])
+    heavy = "bfq:batch/io.bfq.weight=900,bfq@mine:batch/io.bfq.weight=900"
+    choices = parse_scheduler_choices(heavy)
+    groups.create(cast("Journal", variants), [workload("[a]\nsize=1m\ncgroup=batch\n")], choices)
+    for choice, expected in zip(choices, (["900", "100", "50"], ["50", "100", "900"]), strict=True):
+        groups.apply(choice)
+        assert weights_of(tree.root / "blklab-run") == expected
+    groups.undo_choice()
+    assert weights_of(tree.root / "blklab-run") == ["50", "100", "50"]
+
+
+def test_a_change_of_a_weight_reaches_every_bfq(variants: TreeJournal) -> None:
+    change = parse_change("1s batch: io.bfq.weight=10")
+    groups = HostGroups(SessionOptions(run_id="run", changes=[change]), DISKS[:1])
+    work = workload("[a]\nsize=1m\ncgroup=batch\n")
+    groups.create(cast("Journal", variants), [work], parse_scheduler_choices("bfq,bfq@mine"))
+    writes = groups.for_changes()[1][change]
+    assert [one.attribute for one in writes] == ["io.bfq.weight", "io.mine.weight"]
+
+
+def test_a_preview_writes_the_file_of_the_arm(tree: Hierarchy, variants: TreeJournal) -> None:
+    options = SessionOptions(run_id="run", cgroups={"batch": {"io.bfq.weight": "50"}})
+    work = workload("[a]\nsize=1m\ncgroup=batch\n")
+    for text, file in (("bfq", "io.bfq.weight"), ("bfq@mine", "io.mine.weight")):
+        lines = HostGroups(options, DISKS[:1]).commands(parse_scheduler_choice(text), [work])
+        assert [line for line in lines if ".weight" in line] == [
+            f"echo 50 > {tree.root}/blklab-run/batch/{file}"
+        ]
+
+
+def test_a_weight_of_a_module_that_is_not_among_the_schedulers(variants: TreeJournal) -> None:
+    options = SessionOptions(run_id="run", cgroups={"batch": {"io.absent.weight": "50"}})
+    work = workload("[a]\nsize=1m\ncgroup=batch\n")
+    with pytest.raises(TunableError, match=r"no io\.absent\.weight under cgroup v2") as caught:
+        HostGroups(options, DISKS[:1]).create(cast("Journal", variants), [work])
+    assert "comes with the module absent" in (caught.value.hint or "")
 
 
 def test_groups_show_what_the_kernel_offers(tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from blklab.errors import (
+    BlklabError,
     FormatError,
     KernelBuildError,
     KernelSourceError,
@@ -26,6 +28,8 @@ from blklab.modules.headers import running_release
 from blklab.modules.signing import SigningKey
 from blklab.modules.store import find_module, find_modules, remove_module
 from modules.small_kernel import KYBER_C, PATCH, RELEASE, SmallKernel
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 def silent(_line: str) -> None:
@@ -238,6 +242,29 @@ def test_missing_headers_are_named_with_the_way_to_get_them(
     with pytest.raises(KernelSourceError, match="are not installed") as raised:
         plan_module(request_for(headers=None, release="1.2.3-none"), silent)
     assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "not said which scheduler"),
+        ({"scheduler_file": str(REPOSITORY / "README.md")}, r"README\.md cannot be compiled"),
+        (
+            {"patches": (str(REPOSITORY / "tests/torture/requeued-durable-writes.patch"),)},
+            "the patches change no scheduler",
+        ),
+        (
+            {"patches": (str(REPOSITORY / "tests/torture/planted-mistakes.patch"),), "scheduler": "kyber"},
+            "part of the running kernel",
+        ),
+    ],
+)
+def test_mistakes_of_the_request_come_before_missing_headers(
+    tmp_path: Path, arguments: dict[str, Any], message: str
+) -> None:
+    request = ModuleRequest("mine", headers=tmp_path, **arguments)
+    with pytest.raises(BlklabError, match=message):
+        plan_module(request, silent)
 
 
 def test_a_damaged_build_is_built_again(request_for: Callable[..., ModuleRequest]) -> None:

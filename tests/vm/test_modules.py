@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from blklab.errors import ExitCode
+from blklab.labs.judgement.host_document import HostJudgementDocument
 from vm.accelerator import EMULATION, Accelerator
 from vm.commands import READ, document, put_file
 from vm.image import Image
@@ -114,6 +116,40 @@ def test_a_delay_of_100_ms_is_found(machine: Machine) -> None:
     assert mean["kyber@slow"] < mean["kyber@copy"] / 4, mean
     assert "kyber@slow" not in result["verdict"]["best"]
     machine.run(NOT_LOADED)
+
+
+def judge(machine: Machine, arguments: str) -> tuple[int, HostJudgementDocument]:
+    """Asks one question in its eight rounds; gives the exit code and the document."""
+    command = f"blklab kernel judge --load random-readers --no-gate --json - --quiet {arguments}"
+    output = machine.run(command, check=False)
+    assert output.code in (ExitCode.OK, ExitCode.SLOWER), output.errors
+    machine.run(NOT_LOADED)
+    return output.code, HostJudgementDocument.model_validate_json(output.text)
+
+
+def test_a_copy_is_judged_on_a_loop_device(machine: Machine) -> None:
+    """One load of two arms. Its answers are noise; exit code and outcome have to agree on them."""
+    code, judgement = judge(machine, "--module kyber-copy --on loop:512m")
+    assert (judgement.base, judgement.other) == ("kyber", "kyber@kyber-copy")
+    assert judgement.loads == ["random-readers"]
+    assert judgement.answers
+    assert not judgement.placebo
+    assert judgement.outcome != "broken"
+    assert (code == ExitCode.SLOWER) == (judgement.outcome in ("slower", "mixed"))
+
+
+def test_a_delayed_module_is_judged_slower_on_null_blk(machine: Machine) -> None:
+    """Its queue gets a turn every 100 ms, where kyber does a thousand reads a second."""
+    machine.run("modprobe null_blk nr_devices=1 gb=1 memory_backed=1 irqmode=2 completion_nsec=1000000")
+    try:
+        code, judgement = judge(machine, "--module slow --on /dev/nullb0")
+    finally:
+        machine.run("rmmod null_blk")
+    assert judgement.target == "/dev/nullb0"
+    assert judgement.placebo
+    if judgement.outcome != "withheld":
+        assert (code, judgement.outcome) == (ExitCode.SLOWER, "slower")
+    assert "slower" in {answer.outcome for answer in judgement.answers}
 
 
 def test_a_killed_run_unloads_its_modules_at_the_next_start(machine: Machine) -> None:

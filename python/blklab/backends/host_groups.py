@@ -10,6 +10,7 @@ from blklab.backends.host_changes import settings_of_groups
 from blklab.backends.protocol import SessionOptions
 from blklab.linux.cgroups.choice_settings import ChoiceSettings
 from blklab.linux.cgroups.hierarchy import find_hierarchy
+from blklab.linux.cgroups.module_weights import for_variants, of_choice, variants_with_weights
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, group_names, wanted_settings
 from blklab.linux.disks.disk import Disk
@@ -29,6 +30,8 @@ class HostGroups:
         self._leaves = leaves
         self._made: RunCgroups | None = None
         self._of_choices: ChoiceSettings | None = None
+        self._variants: list[str] = []
+        """Modules among the choices that have weights of their own."""
         self.settings: list[CgroupSetting] = []
         """In force during all runs."""
 
@@ -47,14 +50,16 @@ class HostGroups:
 
         What choices change in the root group is recorded on each call.
         """
+        self._variants = list(dict.fromkeys([*self._variants, *variants_with_weights(choices)]))
         names = group_names(self._options.cgroups, workloads)
         needed = bool(names or self._options.cgroups or self._changes or change_groups(choices))
         if self._made is None and needed:
             hierarchy = find_hierarchy()
-            self.settings = wanted_settings(hierarchy.version, self._options.cgroups, workloads, self._leaves)
+            wanted = wanted_settings(hierarchy.version, self._options.cgroups, workloads, self._leaves)
+            self.settings = for_variants(wanted, self._variants)
             groups = RunCgroups(hierarchy, self._options.run_id)
             groups.create(journal, names, self.settings)
-            for later in settings_of_groups(self._changes, hierarchy.version, self._leaves).values():
+            for later in self._later(hierarchy.version).values():
                 groups.protect_root(journal, later)
             self._made = groups
             self._of_choices = ChoiceSettings(groups, self._options.cgroups, self._leaves)
@@ -83,7 +88,7 @@ class HostGroups:
             return self._made, {}
         hierarchy = find_hierarchy()
         groups = self._made or RunCgroups(hierarchy, self._options.run_id)
-        return groups, settings_of_groups(self._changes, hierarchy.version, self._leaves)
+        return groups, self._later(hierarchy.version)
 
     def files(self, workload: Workload) -> dict[str, str]:
         """The file of each of the workload's groups that takes processes."""
@@ -105,7 +110,12 @@ class HostGroups:
         hierarchy = find_hierarchy()
         settings = choice.groups_over(self._options.cgroups)
         wanted = wanted_settings(hierarchy.version, settings, loads, self._leaves)
-        return RunCgroups(hierarchy, self._options.run_id).commands(names, wanted)
+        return RunCgroups(hierarchy, self._options.run_id).commands(names, of_choice(wanted, choice))
+
+    def _later(self, version: int) -> dict[Change, list[CgroupSetting]]:
+        """The writes of each planned change."""
+        later = settings_of_groups(self._changes, version, self._leaves)
+        return {change: for_variants(writes, self._variants) for change, writes in later.items()}
 
     @property
     def _changes(self) -> list[GroupChange]:

@@ -8,17 +8,17 @@ from functools import partial
 
 from blklab.cli.judgement_progress import JudgementDisplay
 from blklab.cli.output import write_text
-from blklab.errors import ExitCode, RefusedError
+from blklab.errors import ExitCode, RefusedError, UsageError
 from blklab.labs.gate.arms import gate_module
 from blklab.labs.judgement.host_document import HostJudgementDocument
-from blklab.labs.judgement.on_host import host_page, judge_on_host
+from blklab.labs.judgement.on_host import host_page, judge_on_host, require_scratch
 from blklab.linux.machine.requirements import require_root
 from blklab.modules.loading import build_copies, find_arms
 from blklab.modules.store import find_module
 from blklab.progress.build import BuildDisplay
 from blklab.progress.gate import GateDisplay
 from blklab.report.terminal import console_out
-from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.schedulers import COPY, copy_name, parse_scheduler_choice
 
 
 def judge_module(
@@ -38,6 +38,14 @@ def judge_module(
         RefusedError: if it has no original, or does not pass the gate.
         BlklabError: if the questions cannot be asked here.
     """
+    require_scratch(target)
+    scheduler, _, variant = name.partition("@")
+    if variant:
+        known = copy_name(scheduler) if variant == COPY else variant
+        raise UsageError(
+            f"--module takes the name of a module, and {name} is how an arm is written",
+            hint=f"write --module {known}",
+        )
     record = find_module(name).record
     if record.is_new:
         raise RefusedError(

@@ -24,6 +24,7 @@ _KINDS = {
     "corruption": "wrong data",
     "completed_twice": "an I/O that was reported twice",
     "stuck": "an I/O that waits for ever",
+    "idle": "an idle disk although requests wait",
     "leak": "a request that is never given back",
     "unflushed": "syncs that did not reach the disk",
     "error": "an I/O that failed",

@@ -27,7 +27,14 @@ from blklab.modules.headers import KernelHeaders, find_headers, running_release
 from blklab.modules.layout import PROBE, Proof, prove
 from blklab.modules.record import ModuleRecord, ProofRecord
 from blklab.modules.renaming import check_module_name, module_name, renamed
-from blklab.modules.scheduler_source import SchedulerSource, from_file, from_tree, private_headers, texts_of
+from blklab.modules.scheduler_source import (
+    SchedulerSource,
+    from_file,
+    from_tree,
+    one_scheduler_of,
+    private_headers,
+    texts_of,
+)
 from blklab.modules.signing import find_key, is_enrolled, sign, signing_advice, wants_signature
 from blklab.modules.source import BlockSource, find_source
 from blklab.modules.store import BuiltModule, module_of_id, name_module, read_module
@@ -111,6 +118,11 @@ def plan_module(request: ModuleRequest, announce: Announce, *, may_fetch: bool =
     if request.scheduler_file is not None and (request.patches or request.scheduler):
         raise UsageError("--scheduler-file is a whole scheduler: it takes neither --patch nor --scheduler")
     patches = [patch for text in request.patches for patch in read_series(text)]
+    # Mistakes of the request come first: headers are another package to get.
+    if request.scheduler_file is not None:
+        from_file(Path(request.scheduler_file).expanduser(), ())
+    else:
+        one_scheduler_of(request.scheduler, patches)
     headers = find_headers(request.release, request.headers)
     types = _find_types(request, headers)
     require_programs("a module cannot be built", _TOOLS | (PATCH_TOOL if patches else {}))

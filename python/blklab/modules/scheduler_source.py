@@ -79,11 +79,8 @@ def from_tree(
         UsageError: if it is not clear which scheduler is meant.
         PatchError: if a patch changes anything else, or does not apply.
     """
-    touched = list(dict.fromkeys(path for patch in patches for path in patch.files))
-    created = {path for patch in patches for path in patch.created}
-    chosen = scheduler or _scheduler_of(touched, created)
-    for patch in patches:
-        _refuse_elsewhere(patch, chosen, created)
+    chosen = one_scheduler_of(scheduler, patches)
+    touched = _touched_by(patches)
     with TemporaryDirectory(prefix="blklab-module-") as name:
         copies = Path(name)
         _copy(touched, block, public_headers, copies)
@@ -105,10 +102,28 @@ def from_tree(
     return SchedulerSource(chosen or found, chosen not in STOCK, files, compiled, traces)
 
 
+def one_scheduler_of(scheduler: str | None, patches: Sequence[Patch]) -> str | None:
+    """The stock scheduler that a module is a variant of; None for a new one.
+
+    Raises:
+        UsageError: if it is not clear which scheduler is meant.
+        PatchError: if a patch changes anything else.
+    """
+    created = {path for patch in patches for path in patch.created}
+    chosen = scheduler or _scheduler_of(_touched_by(patches), created)
+    for patch in patches:
+        _refuse_elsewhere(patch, chosen, created)
+    return chosen
+
+
 def private_headers(block: Path, own: Iterable[str]) -> dict[str, Path]:
     """The headers of ``block/`` that are not the scheduler's own, by name."""
     ours = set(own)
     return {path.name: path for path in sorted((block / "block").glob("*.h")) if path.name not in ours}
+
+
+def _touched_by(patches: Sequence[Patch]) -> list[str]:
+    return list(dict.fromkeys(path for patch in patches for path in patch.files))
 
 
 def _scheduler_of(touched: Sequence[str], created: set[str]) -> str | None:

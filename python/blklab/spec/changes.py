@@ -37,7 +37,7 @@ DEFAULT_LEVEL = 4
 """The level of ``ionice`` without ``-n`` (IOPRIO_NORM, include/uapi/linux/ioprio.h)."""
 
 _PRIORITY = re.compile(r"(?P<job>.+):\s*ionice\s*=\s*(?P<value>[^:=]*)")
-_GROUP = re.compile(r"(?P<group>[^\s:=]+):\s*(?P<name>(?:blkio|ioband|io)\.[a-z0-9_.]+)\s*=(?P<value>.+)")
+_GROUP = re.compile(r"(?P<group>[^\s:=]+):\s*(?P<name>(?:blkio|ioband|io)\.[a-z0-9_.-]+)\s*=(?P<value>.+)")
 _SETTING = re.compile(r"(?P<name>[a-z][a-z0-9_]*)\s*=(?P<value>.+)")
 _IONICE = re.compile(r"(rt|be|idle)(?:/([0-7]))?")
 

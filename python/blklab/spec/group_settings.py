@@ -26,7 +26,7 @@ KEYED = ("io.max", "io.latency", "io.cost.qos", "io.cost.model")
 """Attributes that hold words ``KEY=VALUE`` for each disk."""
 OF_DISK = ("io.cost.qos", "io.cost.model")
 """Attributes of the root group alone: parameters of a disk."""
-NAME_PATTERN = r"[A-Za-z0-9_.\-/]*/(?:blkio|ioband|io)\.[a-z0-9_.]+"
+NAME_PATTERN = r"[A-Za-z0-9_.\-/]*/(?:blkio|ioband|io)\.[a-z0-9_.\-]+"
 """Of a name, as a regular expression."""
 COST_ENABLE = "/io.cost.qos.enable"
 """The switch of io.cost."""

@@ -5,7 +5,7 @@ use std::fs;
 
 use blksim::core::rng::Stream;
 
-use super::plan::Plan;
+use super::plan::{Load, Plan};
 use super::{Torture, leave_count};
 use crate::clock;
 use crate::disk::Disk;
@@ -57,7 +57,7 @@ pub fn disturb(
             break;
         }
         clock::sleep_until(now_ns);
-        match if plan.long { 5 } else { draw.below(10) } {
+        match if plan.load == Load::Mixed { draw.below(10) } else { 5 } {
             0..5 => {
                 let own = others.is_empty() || draw.percent(65);
                 let index = draw.below(others.len().max(1) as u64) as usize;

@@ -42,7 +42,7 @@ fn found(disk: &Disk) -> Vec<(&'static str, u64)> {
 }
 
 /// The `busy=` of a dump of tags, reserved ones included (`block/blk-mq-debugfs.c`, Linux 6.1).
-fn busy(shown: &str) -> u64 {
+pub fn busy(shown: &str) -> u64 {
     shown.lines().filter_map(|line| line.strip_prefix("busy=")?.parse::<u64>().ok()).sum()
 }
 

@@ -10,6 +10,7 @@ mod async_io;
 mod contents;
 mod disk;
 mod disturbance;
+mod idleness;
 mod kernel_log;
 mod leaks;
 mod overseer;
@@ -28,7 +29,7 @@ use crate::mounts::RUN;
 use crate::process;
 use crate::shared_memory::SharedMemory;
 
-use plan::Plan;
+use plan::{Load, Plan};
 
 /// The request of a torture.
 #[derive(Debug, Clone, Deserialize)]
@@ -41,6 +42,8 @@ pub struct Torture {
     pub duration_ns: u64,
     /// Longest time for which anything may wait.
     pub bound_ns: u64,
+    /// Longest time for which the scheduler may leave an idle disk without the requests that it holds.
+    pub idle_bound_ns: u64,
     /// Requests that the driver lets time out fail, and nobody knows whether they were done.
     pub timeouts: bool,
 }
@@ -78,7 +81,7 @@ pub fn run(torture: &Torture) -> Result<Value, Failure> {
 fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value, Failure> {
     let disk = disk::start(plan)?;
     disturbance::select(&disk, &torture.scheduler)?;
-    if plan.long {
+    if plan.load != Load::Mixed {
         disturbance::deepen(&disk)?;
     }
     let groups = worker::groups()?;
@@ -86,6 +89,7 @@ fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value,
     shared.start_ns.store(start_ns, SeqCst);
     let end_ns = start_ns + plan.duration_ns;
     overseer::oversee(plan, &disk, shared, end_ns)?;
+    idleness::watch(torture, plan, &disk, shared, end_ns)?;
     for number in 0..plan.workers {
         process::spawn("a worker", shared, || {
             worker::work(&worker::Place {
@@ -136,7 +140,10 @@ fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value,
     if let Some(complaint) = kernel_log::complaint() {
         return Err(Failure::mistake("complaint", complaint));
     }
-    let mut counts = json!({"switches": read_count("switches")?});
+    let mut counts = json!({
+        "switches": read_count("switches")?,
+        idleness::LONGEST_IDLE: read_count(idleness::LONGEST_IDLE)?,
+    });
     for name in COUNTS {
         counts[name] = total(name, plan)?.into();
     }

@@ -23,20 +23,37 @@ pub struct Plan {
     pub disturbance_ns: u64,
     /// Most I/Os in flight, by worker.
     pub depths: Vec<u32>,
-    /// A long load on a slow disk, half of the workers reading and half writing, without other changes than
-    /// of tunables: a job that starves shows there.
-    pub long: bool,
+    pub load: Load,
     pub duration_ns: u64,
     /// Longest time for which anything may wait.
     pub bound_ns: u64,
 }
 
-/// Every so many seeds one is of a long load.
+/// The shape of the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Load {
+    /// Reads, writes and syncs of all sizes beneath changes of everything.
+    Mixed,
+    /// On a slow disk, half of the workers reading and half writing, without other changes than of tunables: a
+    /// job that starves shows there.
+    Long,
+    /// Bursts of more requests than a scheduler lets out at once, each after the last one's end, with no other
+    /// changes than of tunables: nobody but the scheduler itself lets it go on, and a missed wake-up shows.
+    Bursts,
+}
+
+/// Of so many seeds one is of a long load, and one of bursts.
 const LONG_EVERY: u64 = 8;
+const LONG_REMAINDER: u64 = 7;
+const BURSTS_REMAINDER: u64 = 3;
 /// Its duration and its bound, which is above what schedulers of the kernel let the lowest class wait
 /// (`prio_aging_expire` of `block/mq-deadline.c`, Linux 6.1: 10 s).
 const LONG_NS: u64 = 45_000_000_000;
 const LONG_BOUND_NS: u64 = 25_000_000_000;
+/// I/Os of a burst: after those that overlap have been left out, more than the writes that kyber lets out at
+/// once (128, `kyber_depth` of `block/kyber-iosched.c`, Linux 6.1).
+const BURST: u32 = 240;
 
 impl Plan {
     pub fn draw(torture: &Torture) -> Self {
@@ -49,7 +66,7 @@ impl Plan {
         let latency_ns = u64::from(one_of(&[10, 30, 100, 300, 1000, 3000])) * 1000;
         let disturbance_ns = u64::from(one_of(&[5, 15, 50, 150])) * 1_000_000;
         let depths: Vec<u32> = (0..workers).map(|_| one_of(&[1, 2, 4, 8, 16, 32])).collect();
-        if torture.seed % LONG_EVERY == LONG_EVERY - 1 && !torture.timeouts {
+        if torture.seed % LONG_EVERY == LONG_REMAINDER && !torture.timeouts {
             // More writes than any scheduler lets out at once.
             let depths = (0..workers).map(|number| if number == 1 { 160 } else { 8 }).collect();
             return Self {
@@ -60,9 +77,23 @@ impl Plan {
                 cache_mib,
                 disturbance_ns,
                 depths,
-                long: true,
+                load: Load::Long,
                 duration_ns: LONG_NS,
                 bound_ns: LONG_BOUND_NS,
+            };
+        }
+        if torture.seed % LONG_EVERY == BURSTS_REMAINDER && !torture.timeouts {
+            return Self {
+                workers: 2,
+                logical_block_bytes,
+                latency_ns,
+                queue_depth: 256,
+                cache_mib,
+                disturbance_ns,
+                depths: vec![BURST, 8],
+                load: Load::Bursts,
+                duration_ns: torture.duration_ns,
+                bound_ns: torture.bound_ns,
             };
         }
         Self {
@@ -73,7 +104,7 @@ impl Plan {
             cache_mib,
             disturbance_ns,
             depths,
-            long: false,
+            load: Load::Mixed,
             duration_ns: torture.duration_ns,
             bound_ns: torture.bound_ns,
         }
@@ -96,6 +127,7 @@ mod tests {
             scheduler: "kyber".to_owned(),
             duration_ns: 1,
             bound_ns: 1,
+            idle_bound_ns: 1,
             timeouts: false,
         };
         let plans: Vec<String> =

@@ -11,7 +11,7 @@ use std::slice;
 use blksim::core::rng::{Stream, mix};
 
 use super::async_io::{AsyncIo, Order};
-use super::plan::{BLOCK_BYTES, BLOCKS, Plan};
+use super::plan::{BLOCK_BYTES, BLOCKS, Load, Plan};
 use super::{Torture, contents, disk, leave_count};
 use crate::aio_abi::{FDSYNC, PREAD, PWRITE};
 use crate::clock;
@@ -24,6 +24,8 @@ use crate::mounts::{CGROUPS, mount};
 const MOST_BLOCKS: u64 = 16;
 /// A worker looks so often whether an I/O has waited too long.
 const LOOK_NS: u64 = 1_000_000_000;
+/// Longest time between two bursts.
+const LONGEST_PAUSE_NS: u64 = 30_000_000;
 /// Most I/Os of all workers together: they take real time, however fast the disk is.
 const MOST_IOS: u64 = 4000;
 /// Of 100 I/Os, those below the first are syncs, those from the second on writes.
@@ -111,6 +113,8 @@ struct Worker<'a> {
     holds: Vec<Holds>,
     versions: u32,
     next: u64,
+    /// The burst is one of writes.
+    writes: bool,
     nr_groups: u32,
     counts: Counts,
     /// Of all completions with their times: equal for equal runs.
@@ -130,6 +134,7 @@ impl<'a> Worker<'a> {
             holds: vec![Holds::default(); BLOCKS as usize],
             versions: 0,
             next: 0,
+            writes: false,
             nr_groups: 0,
             counts: Counts::default(),
             digest: 0,
@@ -139,11 +144,17 @@ impl<'a> Worker<'a> {
 
     fn work(&mut self) -> Result<(), Failure> {
         loop {
+            if self.place.plan.load == Load::Bursts && self.in_flight.iter().all(Option::is_none) {
+                let pause_ns = self.draw.below(LONGEST_PAUSE_NS);
+                clock::sleep_until(clock::now_ns() + pause_ns);
+            }
             let now_ns = clock::now_ns();
             let done = self.counts.reads + self.counts.writes + self.counts.syncs;
             let own_most = MOST_IOS / u64::from(self.place.plan.workers);
-            let begins = now_ns < self.place.end_ns && (self.place.plan.long || done < own_most);
-            if begins {
+            let begins = now_ns < self.place.end_ns
+                && (self.place.plan.load == Load::Long || done < own_most);
+            let bursts = self.place.plan.load == Load::Bursts;
+            if begins && !(bursts && self.in_flight.iter().any(Option::is_some)) {
                 self.begin(now_ns)?;
                 self.do_something_else()?;
             }
@@ -165,7 +176,13 @@ impl<'a> Worker<'a> {
     fn begin(&mut self, now_ns: u64) -> Result<(), Failure> {
         let free: Vec<usize> =
             (0..self.in_flight.len()).filter(|slot| self.in_flight[*slot].is_none()).collect();
-        let wanted = 1 + self.draw.below(free.len() as u64) as usize;
+        let wanted = match self.place.plan.load {
+            Load::Bursts => {
+                self.writes = self.draw.percent(70);
+                free.len()
+            }
+            Load::Mixed | Load::Long => 1 + self.draw.below(free.len() as u64) as usize,
+        };
         let mut orders = Vec::new();
         for slot in free.into_iter().take(wanted) {
             let Some((io, durable)) = self.drawn(now_ns) else { continue };
@@ -214,10 +231,11 @@ impl<'a> Worker<'a> {
     /// Draws an I/O, and whether it is to be durable; `None` if the blocks drawn are in use.
     fn drawn(&mut self, start_ns: u64) -> Option<(InFlight, bool)> {
         let plan = self.place.plan;
-        let kind = match (self.draw.below(100), plan.long) {
-            (kind, false) => kind,
-            (_, true) if self.place.number % 2 == 0 => KIND_OF_READ,
-            (_, true) => KIND_OF_WRITE,
+        let kind = match (self.draw.below(100), plan.load) {
+            (kind, Load::Mixed) => kind,
+            (_, Load::Long) if self.place.number % 2 == 0 => KIND_OF_READ,
+            (_, Load::Bursts) if !self.writes => KIND_OF_READ,
+            (_, Load::Long | Load::Bursts) => KIND_OF_WRITE,
         };
         if kind < KIND_OF_READ {
             let flushes = if plan.cache_mib > 0 { disk::flushes(self.place.disk) } else { None };
@@ -225,9 +243,12 @@ impl<'a> Worker<'a> {
                 InFlight { opcode: FDSYNC, first: 0, blocks: 0, version: 0, start_ns, flushes };
             return Some((sync, false));
         }
-        let blocks = if self.draw.percent(50) { 1 } else { 1 + self.draw.below(MOST_BLOCKS) };
-        let first = if self.draw.percent(50) { self.next } else { self.draw.below(BLOCKS) };
-        let first = first.min(BLOCKS - blocks);
+        // In bursts no two requests are neighbours, so that none are merged.
+        let (first, blocks) = if plan.load == Load::Bursts {
+            (self.draw.below(BLOCKS / 2) * 2, 1)
+        } else {
+            self.drawn_place()
+        };
         let durable = self.draw.percent(5);
         if self.holds[first as usize..(first + blocks) as usize].iter().any(|block| block.in_use) {
             return None;
@@ -240,6 +261,13 @@ impl<'a> Worker<'a> {
         self.versions += 1;
         let (opcode, version, flushes) = (PWRITE, self.versions, None);
         Some((InFlight { opcode, first, blocks, version, start_ns, flushes }, durable))
+    }
+
+    /// Draws a first block and a number of blocks; every second I/O begins where the last one ended.
+    fn drawn_place(&mut self) -> (u64, u64) {
+        let blocks = if self.draw.percent(50) { 1 } else { 1 + self.draw.below(MOST_BLOCKS) };
+        let first = if self.draw.percent(50) { self.next } else { self.draw.below(BLOCKS) };
+        (first.min(BLOCKS - blocks), blocks)
     }
 
     fn end(&mut self, slot: usize, result: i64) -> Result<(), Failure> {
@@ -376,8 +404,10 @@ impl<'a> Worker<'a> {
 
     fn do_something_else(&mut self) -> Result<(), Failure> {
         let choice = self.draw.below(100);
-        if self.place.plan.long && !(20..22).contains(&choice) {
-            return Ok(());
+        match self.place.plan.load {
+            Load::Mixed => {}
+            Load::Long if (20..22).contains(&choice) => {}
+            Load::Long | Load::Bursts => return Ok(()),
         }
         match choice {
             0..20 => {

@@ -25,7 +25,7 @@ from blklab.records.samples import RunSample
 from blklab.records.store import new_run_id
 from blklab.spec.plan import Cell, CellKey, derive_seed
 from blklab.spec.schedulers import SchedulerChoice
-from blklab.spec.targets import LoopTarget, PathTarget, parse_target
+from blklab.spec.targets import LoopTarget, PathTarget, Target, parse_target
 from blklab.spec.workloads import Workload, parse_workload
 
 RUNTIME_NS = 1_000_000_000
@@ -87,17 +87,13 @@ def judge_on_host(
         RunFailedError: if the original fails, or the kernel reports a mistake.
         BlklabError: if the device cannot be opened.
     """
-    parsed = parse_target(target)
-    scratch = isinstance(parsed, PathTarget) and _SCRATCH.fullmatch(parsed.path) is not None
-    if not scratch and not isinstance(parsed, LoopTarget):
-        raise RefusedError(
-            f"{target} is not a scratch device, and the questions overwrite it",
-            hint="name loop:SIZE, /dev/nullbN or /dev/ublkbN",
-        )
+    parsed = require_scratch(target)
     chosen = _chosen(loads)
     workloads = {name: _workload(name, runtime_ns) for name in chosen}
     options = SessionOptions(
-        run_id=new_run_id(datetime.now(timezone.utc)), runtime_ns=runtime_ns, allow_writes=scratch
+        run_id=new_run_id(datetime.now(timezone.utc)),
+        runtime_ns=runtime_ns,
+        allow_writes=isinstance(parsed, PathTarget),
     )
     runs: dict[JudgementQuestion, list[list[RunSample]]] = {}
     with BACKEND.open(parsed, options) as session:
@@ -132,6 +128,22 @@ def judge_on_host(
         against_original(1),
         against_original(2) if len(arms) > 2 else (),
     )
+
+
+def require_scratch(target: str) -> Target:
+    """The target, which the questions may overwrite.
+
+    Raises:
+        RefusedError: if it is no scratch device.
+    """
+    parsed = parse_target(target)
+    scratch = isinstance(parsed, PathTarget) and _SCRATCH.fullmatch(parsed.path) is not None
+    if not scratch and not isinstance(parsed, LoopTarget):
+        raise RefusedError(
+            f"{target} is not a scratch device, and the questions overwrite it",
+            hint="name loop:SIZE, /dev/nullbN or /dev/ublkbN",
+        )
+    return parsed
 
 
 def host_page(judgement: HostJudgement) -> str:

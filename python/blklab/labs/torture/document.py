@@ -7,7 +7,16 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 FaultKind = Literal[
-    "corruption", "completed_twice", "stuck", "leak", "unflushed", "error", "complaint", "crash", "hang"
+    "corruption",
+    "completed_twice",
+    "stuck",
+    "idle",
+    "leak",
+    "unflushed",
+    "error",
+    "complaint",
+    "crash",
+    "hang",
 ]
 """Wrong data; an I/O that was reported twice; one that waits beyond the bound; a request or tag that is in
 use when nobody has I/O in flight; syncs without a flush; an I/O that failed though the disk did not; a
@@ -39,6 +48,9 @@ class SchedulerPart(_Part):
     """Selections of a scheduler under load, in those runs."""
     failed_ios: int
     """I/Os that failed because the disk let their requests time out."""
+    longest_idle_ns: int
+    """Longest time for which requests waited in the scheduler while the disk had nothing to do, in those
+    runs."""
     digest: str
     """Of all completions with their times: equal for equal runs."""
 

@@ -37,11 +37,13 @@ NO_FAULTS = Faults(None, None)
 _LONG_WITHOUT = (16, 7)
 """Of the long runs (every eighth seed, ``torture/plan.rs``) every second one has no faults: there a task that
 starves does so by the scheduler's choice alone."""
+_BURSTS = (8, 3)
+"""Of the seeds of bursts none has faults: a disk that hands requests back wakes the scheduler up."""
 
 
 def draw_faults(seed: int) -> Faults:
     """The faults of a seed."""
-    if seed % _LONG_WITHOUT[0] == _LONG_WITHOUT[1]:
+    if any(seed % every == remainder for every, remainder in (_LONG_WITHOUT, _BURSTS)):
         return NO_FAULTS
     drawn = hashlib.sha256(f"faults {seed}".encode()).digest()
     return Faults(_REQUEUES[drawn[0] % len(_REQUEUES)], _TIMEOUTS[drawn[1] % len(_TIMEOUTS)])

@@ -26,6 +26,12 @@ BOUND_NS = 60_000_000_000
 """Longest time for which an I/O may wait."""
 BOUND_WITH_TIMEOUTS_NS = 300_000_000_000
 """The same where requests time out, after 30 s each, and a write with flushes has several."""
+IDLE_BOUNDS_NS = {"kyber": 2_000_000, "mq-deadline": 10_000_000_000}
+"""Longest time for which a scheduler may leave a disk idle while it holds requests, under bursts. kyber never
+has a reason to. mq-deadline does so for seconds on Linux 6.1 under long loads, and lets requests of a lower
+class wait for ``prio_aging_expire``."""
+USUAL_IDLE_BOUND_NS = 100_000_000
+"""Of bfq, which waits for a process's next request (``slice_idle``), and of schedulers that nobody knows."""
 CHECKS = {
     "CONFIG_PROVE_LOCKING": "lockdep",
     "CONFIG_KASAN": "KASAN",
@@ -150,6 +156,7 @@ def _run(
         "scheduler": scheduler,
         "duration_ns": request.duration_ns,
         "bound_ns": BOUND_NS if faults.timeout_every is None else BOUND_WITH_TIMEOUTS_NS,
+        "idle_bound_ns": IDLE_BOUNDS_NS.get(scheduler, USUAL_IDLE_BOUND_NS),
         "timeouts": faults.timeout_every is not None,
     }
     result = guests.run(image, {"torture": asked}, {})
@@ -207,6 +214,7 @@ def _document(
                 ios=sum(count[name] for count in counts for name in ("reads", "writes", "syncs")),
                 switches=sum(count["switches"] for count in counts),
                 failed_ios=sum(count["failed"] for count in counts),
+                longest_idle_ns=max((count["longest_idle_ns"] for count in counts), default=0),
                 digest=digest,
             )
         )

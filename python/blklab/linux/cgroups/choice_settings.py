@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from blklab.linux.cgroups.module_weights import of_choice
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, wanted_settings
 from blklab.linux.disks.disk import Disk
@@ -32,7 +33,6 @@ class ChoiceSettings:
         self._leaves = leaves
         self._protected: set[tuple[str, str]] = set()
         self._made = MadeChanges()
-        self._wanted: dict[str, str] = {}
         self.in_force: list[CgroupSetting] = []
         """The writes of the choice in force."""
 
@@ -55,17 +55,17 @@ class ChoiceSettings:
         Raises:
             TunableError: if the kernel lacks an attribute, refuses a value, or keeps another one.
         """
-        if choice.of_groups == self._wanted:
+        writes = self._writes(choice)
+        if writes == self.in_force:
             return
         self.undo()
-        writes = self._writes(choice)
         self._made.make(self._groups.writes(writes))
-        self.in_force, self._wanted = writes, choice.of_groups
+        self.in_force = writes
 
     def undo(self) -> None:
         """Brings the groups back to what the conditions say."""
         self._made.take_back()
-        self.in_force, self._wanted = [], {}
+        self.in_force = []
 
     def _writes(self, choice: SchedulerChoice) -> list[CgroupSetting]:
         """Whole attributes: with the words that the conditions have in them."""
@@ -74,4 +74,5 @@ class ChoiceSettings:
             group: {name: whole[group][name] for name in attributes}
             for group, attributes in only_group_settings(choice.of_groups).items()
         }
-        return wanted_settings(self._groups.hierarchy.version, brought, (), self._leaves)
+        wanted = wanted_settings(self._groups.hierarchy.version, brought, (), self._leaves)
+        return of_choice(wanted, choice)

@@ -20,7 +20,9 @@ from blklab.spec.group_settings import KEYED, OF_DISK, ROOT_GROUP, cost_is_enabl
 from blklab.spec.workloads import Workload
 
 _GROUP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_ATTRIBUTE = re.compile(r"(?:blkio|io)\.[a-z0-9_.]+")
+_ATTRIBUTE = re.compile(r"(?:blkio|io)\.[a-z0-9_.-]+")
+_OWN_WEIGHT = re.compile(r"(?:blkio|io)\.([a-z0-9_-]+)\.weight")
+"""Of bfq, or of a variant that is a module."""
 _DEVICE_NUMBER = re.compile(r"\d+:\d+")
 WEIGHTS = {1: ("blkio.bfq.weight", "blkio.weight"), 2: ("io.bfq.weight", "io.weight")}
 """bfq's weight, and that of cfq (v1) or io.cost (v2)."""
@@ -159,6 +161,13 @@ def missing_attribute(version: int, attribute: str) -> TunableError:
     if other_version and counterpart is None and attribute.startswith("blkio.throttle."):
         counterpart = "io.max"
     hints = []
+    own = _OWN_WEIGHT.fullmatch(attribute)
+    if own is not None and attribute not in GROUP_WEIGHTS:
+        controller = "io" if version == 2 else "blkio"
+        hints.append(
+            f"it comes with the module {own[1]}, if that is a variant of bfq and among the schedulers; "
+            f"{controller}.bfq.weight is meant for all of them"
+        )
     if counterpart is not None:
         hints.append(f"here it is {counterpart}")
     elif other_version:
@@ -248,7 +257,7 @@ def _check_attribute(version: int, group: str, attribute: str) -> None:
 
 def value_hint(attribute: str) -> str | None:
     """A hint about a value that the kernel refused; None if there is none to give."""
-    if attribute.endswith("bfq.weight"):
+    if _OWN_WEIGHT.fullmatch(attribute) is not None:
         return "bfq's weights range from 1 to 1000"
     if attribute == "io.weight":
         return "io.weight ranges from 1 to 10000"
