@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from blklab.linux.cgroups.settings import CgroupSetting
-from blklab.linux.queue.scheduler_modules import GROUP_WEIGHTS
+from blklab.linux.machine.scheduler_modules import GROUP_WEIGHTS
 from blklab.spec.schedulers import SchedulerChoice
 
 _WITH_WEIGHTS = frozenset(GROUP_WEIGHTS.values())
