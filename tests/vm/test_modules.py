@@ -66,8 +66,12 @@ NOT_LOADED = 'test -z "$(ls -d /sys/module/blklab_* 2>/dev/null)"'
 
 @pytest.fixture(scope="module", autouse=True)
 def built(machine: Machine, image: Image) -> None:
-    """Each scheduler's unchanged copy, and kyber with a delay of 100 ms, built on a real processor."""
+    """Each scheduler's unchanged copy, and kyber with a delay of 100 ms, built on a real processor.
+
+    The driver of loop devices is loaded before: the kernel loads it for the first one, and it stays.
+    """
     build_natively(image, machine, BUILD)
+    machine.run("modprobe loop")
 
 
 def rates(result: Any) -> dict[str, float]:
