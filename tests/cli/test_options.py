@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blklab.cli import compare
+from blklab.cli import compare, run
 from blklab.cli.reference import experiments
 from blklab.cli.reference.completion import completion_of
 from blklab.cli.reference.manual import manual_pages
-from blklab.errors import SpecError
+from blklab.errors import ExitCode, SpecError
 from blklab.quantities.units import exact_duration
 from blklab.report.summary.reproduce import repeat_command
 from blklab.spec.experiment import OPTIONS, ExperimentSpec, option_named
@@ -245,3 +245,29 @@ def _escaped(text: str) -> str:
 def test_what_help_says_is_a_sentence(option: Option) -> None:
     assert option.help.endswith(".")
     assert option.shown_metavar or option.form.use is Use.SWITCH
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("0", "'--good-enough': 0.0 is not in the range 0<x<1"),
+        ("100%", "'--good-enough': 1.0 is not in the range 0<x<1"),
+        ("nan", "'nan' is not a fraction"),
+        ("5", "5%, which is 0.05?"),
+    ],
+)
+def test_a_fraction_out_of_range_names_its_flag(
+    written: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", "sim:ssd-sata", "--good-enough", written]) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_one_seed_of_torture_is_not_many(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["kernel", "torture", "stock", "--seed", "3", "--seeds", "10"]) == ExitCode.USAGE
+    assert "--seed cannot be combined with --seeds" in capsys.readouterr().err
+
+
+def test_a_module_s_name_on_a_model_says_where_modules_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "sim:ssd-sata", "-s", "kyber,kyber@copy"]) == ExitCode.USAGE
+    assert "a module (kyber@copy) needs a disk of this machine" in capsys.readouterr().err.replace("\n", " ")

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from blklab.quantities.units import parse_fraction
+
 
 class RealRange(click.FloatRange):
     """A real number within bounds. ``nan`` and ``inf`` are no numbers: nan passes every bound of click."""
@@ -25,3 +27,15 @@ class RealRange(click.FloatRange):
             return float(value.strip().removesuffix("%")) / 100
         except ValueError:
             self.fail(f"{value} is not a number.", param, ctx)
+
+
+class FractionRange(RealRange):
+    """A fraction within bounds, as a number or in percent; 5 where 5% is meant is refused with that hint."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The fraction.
+
+        Raises:
+            UsageError: if it is none.
+        """
+        return super().convert(parse_fraction(value), param, ctx)

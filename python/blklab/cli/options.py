@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from blklab.cli.commands import HeadedOption
-from blklab.cli.numbers import RealRange
+from blklab.cli.numbers import FractionRange, RealRange
 from blklab.errors import UsageError
 from blklab.spec.experiment import DEFAULT_SEED, OPTIONS, option_named
-from blklab.spec.forms import NUMBER, WORD
+from blklab.spec.forms import FRACTION, NUMBER, WORD
 from blklab.spec.options import Option, Topic, Use
 from blklab.spec.request import SpecValues
 
@@ -254,7 +254,7 @@ def _parameter(option: Option) -> str:
 
 def _click_type(option: Option) -> click.ParamType[Any] | None:
     """The type that click checks; everything else is checked when the experiment is made."""
-    if option.form is not NUMBER and option.form is not WORD:
+    if option.form not in (FRACTION, NUMBER, WORD):
         return None
     if option.choices and not option.table:
         return click.Choice(option.choices)
@@ -263,7 +263,7 @@ def _click_type(option: Option) -> click.ParamType[Any] | None:
         return click.IntRange(option.bound("ge"), option.bound("le") if below is None else below - 1)
     if option.type is float:
         least, most = option.bound("ge"), option.bound("le")
-        return RealRange(
+        return (FractionRange if option.form is FRACTION else RealRange)(
             option.bound("gt") if least is None else least,
             option.bound("lt") if most is None else most,
             min_open=least is None,

@@ -20,6 +20,8 @@ from blklab.progress.line import ProgressLine
 from blklab.quantities.units import format_duration, parse_duration_ns
 from blklab.report.terminal import console_out
 
+_SEEDS = 100
+
 _KINDS = {
     "corruption": "wrong data",
     "completed_twice": "an I/O that was reported twice",
@@ -84,7 +86,7 @@ class _TortureDisplay(ProgressLine):
     multiple=True,
     help="Scheduler to torture. Repeatable. Default: all of the kernel.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), default=100, show_default=True, help="Number of runs.")
+@click.option("--seeds", type=click.IntRange(min=1), help=f"Number of runs. Default: {_SEEDS}.")
 @click.option("--seed", type=click.IntRange(min=0), help="Only this one, to see its mistake again.")
 @click.option(
     "--duration",
@@ -105,7 +107,7 @@ def command(
     source: str | None,
     release: str | None,
     schedulers: tuple[str, ...],
-    seeds: int,
+    seeds: int | None,
     seed: int | None,
     duration: str,
     keep_going: bool,
@@ -121,6 +123,8 @@ def command(
     (lockdep, KASAN, fault injection) is built first. Exits with 8 if a mistake was found.
     """
     require_writable(json_file)
+    if seed is not None and seeds is not None:
+        raise UsageError("--seed cannot be combined with --seeds", hint="--seed shows one run again")
     duration_ns = parse_duration_ns(duration)
     if duration_ns < 1_000_000:
         raise UsageError(f"a run of {duration} has no I/O", hint="--duration 1s is the usual one")
@@ -134,7 +138,7 @@ def command(
                 source=source or DEBIAN,
                 release=release,
             )
-    first, number = (1, seeds) if seed is None else (seed, 1)
+    first, number = (1, seeds or _SEEDS) if seed is None else (seed, 1)
     request = TortureRequest(name, schedulers, first, number, duration_ns, keep_going)
     with _TortureDisplay(quiet=quiet) as progress:
         document = torture(request, progress, workers)

@@ -381,7 +381,8 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
     if named:
         raise UsageError(
             f"{spec.target} does not run in a guest kernel, so it cannot use the kernel {named[0]}",
-            hint="leave out --kernel and @KERNEL, or name a target such as uml:nvme-tlc",
+            hint="leave out --kernel and @KERNEL, or name a target such as uml:nvme-tlc; "
+            "a module (kyber@copy) needs a disk of this machine",
         )
     of_guests = [option for option in OPTIONS if option.table == "guest"]
     changed = [option.name for option in of_guests if option.arguments(spec)]
