@@ -110,7 +110,7 @@ def test_the_command_writes_the_document(
     monkeypatch.setattr(f"{place}.find_arms", lambda _: SimpleNamespace(modules=(module,)))
     monkeypatch.setattr(f"{place}.require_root", lambda *_, **__: None)
     monkeypatch.setattr(f"{place}.build_copies", lambda *_: None)
-    monkeypatch.setattr(f"{place}.gate_module", lambda one, **_: gated.append(one))
+    monkeypatch.setattr(f"{place}.gate_module", lambda one, *_, **__: gated.append(one))
     monkeypatch.setattr(f"{place}.judge_on_host", lambda *_: judged(["slower"]))
     assert run(["kernel", "judge", "--module", "mine", "--json", "-", "--quiet"]) == ExitCode.SLOWER
     document = json.loads(capsys.readouterr().out)

@@ -44,7 +44,7 @@ def test_the_result_comes_first_then_the_error(
     assert json.loads(result.read_text())["schema"].startswith("blklab.")
     if command == "compare":
         assert run(["runs", "--store", str(store)]) == ExitCode.OK
-        assert "undecided" in capsys.readouterr().out
+        assert "not known yet" in capsys.readouterr().out
     monkeypatch.undo()
     monkeypatch.setenv("BLKLAB_STATE_DIR", str(state))
     assert [report.error for report in recover(state)] == [None]

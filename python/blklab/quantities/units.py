@@ -81,7 +81,7 @@ def parse_duration_ns(text: str) -> int:
         )
     duration_ns = round(written)
     if duration_ns <= 0:
-        raise UsageError(f"the duration {text!r} must be greater than zero", hint="such as 1s or 500ms")
+        raise UsageError(f"the duration {text!r} must be greater than zero, such as 500ms")
     return duration_ns
 
 
