@@ -57,10 +57,10 @@ def test_zones_are_written_in_order(machine: Machine, disks: dict[str, str], kin
     load = put_file(machine, "/root/zones.fio", APPEND)
     disk = f"/dev/{disks[kind]}"
     release = tuple(int(part) for part in machine.run("uname -r").text.split(".")[:2])
-    refused = machine.run(f"blklab compare {disk} -w {load} -s none,mq-deadline --blocks 1", check=False)
+    schedulers = "none,mq-deadline" if release >= (6, 10) else "mq-deadline,mq-deadline:fifo_batch=1"
+    refused = machine.run(f"blklab compare {disk} -w {load} -s {schedulers} --blocks 1", check=False)
     assert refused.code == 4
     assert "--allow-writes" in refused.errors
-    schedulers = "none,mq-deadline" if release >= (6, 10) else "mq-deadline,mq-deadline:fifo_batch=1"
     result = document(machine, f"compare {disk} -w {load} -s {schedulers} --blocks 1 --allow-writes")
     assert not result["failed_runs"], result["failed_runs"]
     if release < (6, 10):
