@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-
 from alone import FIGURES, Alone, AloneResults
 from cells import SCHEDULERS
-from tables import QUANTITIES, error_text, factors_of, pair_text
+from tables import QUANTITIES, Finding, error_text, factors_of, finding_rows, pair_text, parts_of
 
 from blklab.quantities.units import parse_size_bytes
 
@@ -33,22 +30,12 @@ def alone_error_rows(real: AloneResults, before: AloneResults, now: AloneResults
                     error_text(factors_of(cells, real, model, QUANTITIES[name])) for model in (before, now)
                 ]
                 columns.append(" → ".join(errors))
-            shares = [error_text(_parts(cells, real, model)) for model in (before, now)]
+            shares = [
+                error_text(parts_of(cells, real, model, QUANTITIES["batch"])) for model in (before, now)
+            ]
             columns.append("-" if scheduler == "none" else " → ".join(shares))
             lines.append(f"| {figure}, {scheduler} | {len(cells)} | {' | '.join(columns)} |")
     return lines
-
-
-def _parts(cells: Iterable[Alone], real: AloneResults, model: AloneResults) -> list[float]:
-    """Model over measured of the rate as a part of that of `none`."""
-    rate = QUANTITIES["batch"]
-    found = []
-    for cell in cells:
-        none = replace(cell, scheduler="none")
-        if none in real:
-            own, base = factors_of([cell], real, model, rate), factors_of([none], real, model, rate)
-            found += [mine / theirs for mine, theirs in zip(own, base, strict=False)]
-    return found
 
 
 def alone_cell_rows(real: AloneResults, model: AloneResults) -> list[str]:
@@ -82,14 +69,6 @@ def alone_cell_rows(real: AloneResults, model: AloneResults) -> list[str]:
 _ORDER = ("batch", "mean", "p99")
 
 
-@dataclass(frozen=True)
-class AloneFinding:
-    """A statement about figures 1 to 10, and whether it is true of given results."""
-
-    text: str
-    holds: Callable[[AloneResults], bool]
-
-
 def _rate(
     r: AloneResults, figure: str, scheduler: str, jobs: int, depth: int = 128, drives: int = 1
 ) -> float:
@@ -104,16 +83,16 @@ def _part(
 
 
 _OTHERS = SCHEDULERS[1:]
-ALONE_FINDINGS = (
-    AloneFinding(
+ALONE_FINDINGS: tuple[Finding[AloneResults], ...] = (
+    Finding(
         "One drive is full with four jobs of depth 64: more depth adds less than 2 % (1).",
         lambda r: _rate(r, "1", "none", 4, 256) < 1.02 * _rate(r, "1", "none", 4, 64),
     ),
-    AloneFinding(
+    Finding(
         "Ten processors get less than half of what nine drives can do (1).",
         lambda r: _rate(r, "1", "none", 10, 256, 9) < 0.5 * 9 * _rate(r, "1", "none", 4, 256),
     ),
-    AloneFinding(
+    Finding(
         "One processor, from depth 32 on: none, then mq-deadline, then kyber, then bfq (2).",
         lambda r: all(
             _rate(r, "2", "none", 1, depth)
@@ -123,45 +102,45 @@ ALONE_FINDINGS = (
             for depth in (32, 64, 128, 256)
         ),
     ),
-    AloneFinding(
+    Finding(
         "One processor: 256 jobs do a fifth less than 16, under every scheduler (3).",
         lambda r: all(_rate(r, "3", s, 256, 1) < 0.8 * _rate(r, "3", s, 16, 1) for s in SCHEDULERS),
     ),
-    AloneFinding(
+    Finding(
         "256 jobs of depth 1: mq-deadline does 45 to 65 % of none's I/Os, kyber over 97 % (5).",
         lambda r: (
             0.45 < _part(r, "5", "mq-deadline", 256, 1) < 0.65 and _part(r, "5", "kyber", 256, 1) > 0.97
         ),
     ),
-    AloneFinding(
+    Finding(
         "bfq gains less than 40 % from any number of jobs of depth 128 (7).",
         lambda r: (
             max(_rate(r, "7", "bfq", cell.jobs) for cell in r if cell.figure == "7")
             < 1.4 * _rate(r, "7", "bfq", 1)
         ),
     ),
-    AloneFinding(
+    Finding(
         "Three drives: bfq and mq-deadline do less than half of none's I/Os, kyber over 98 % (9).",
         lambda r: (
             max(_part(r, "9", s, 10, drives=3) for s in ("bfq", "mq-deadline")) < 0.5
             and _part(r, "9", "kyber", 10, drives=3) > 0.98
         ),
     ),
-    AloneFinding(
+    Finding(
         "Five drives fill the processors under none: eight do at most 2 % more (9).",
         lambda r: _rate(r, "9", "none", 10, drives=8) < 1.02 * _rate(r, "9", "none", 10, drives=5),
     ),
-    AloneFinding(
+    Finding(
         "Eight drives: kyber does 75 to 85 % of none's I/Os (9).",
         lambda r: 0.75 < _part(r, "9", "kyber", 10, drives=8) < 0.85,
     ),
-    AloneFinding(
+    Finding(
         "Eight drives: 14 jobs do at most 2 % more than 10, under every scheduler (10).",
         lambda r: all(
             _rate(r, "10", s, 14, drives=8) < 1.02 * _rate(r, "10", s, 10, drives=8) for s in SCHEDULERS
         ),
     ),
-    AloneFinding(
+    Finding(
         "Eight drives: every scheduler does less than none with any number of jobs, bfq least (10).",
         lambda r: all(
             _rate(r, "10", "bfq", jobs, drives=8)
@@ -175,11 +154,5 @@ ALONE_FINDINGS = (
 
 def alone_finding_rows(real: AloneResults, before: AloneResults, now: AloneResults) -> list[str]:
     """Whether each finding holds in the data, with the drive of before, and with that of today."""
-    lines = ["| Finding (figure) | Measured | Before | Now |", "|---" * 4 + "|"]
-    for finding in ALONE_FINDINGS:
-        try:
-            texts = ["yes" if finding.holds(results) else "**no**" for results in (real, before, now)]
-        except (KeyError, ValueError, ZeroDivisionError):
-            continue  # Not among the cells asked for.
-        lines.append(f"| {finding.text} | {' | '.join(texts)} |")
-    return lines
+    columns = {"Measured": real, "Before": before, "Now": now}
+    return finding_rows(ALONE_FINDINGS, columns, heading="Finding (figure)")

@@ -20,7 +20,7 @@ from pathlib import Path
 from alone import BEFORE, FIGURES, Alone, alone_measured, alone_simulated
 from alone_tables import alone_cell_rows, alone_error_rows, alone_finding_rows
 from cells import LOADS, PROFILE, Cell, fills, measured, simulated
-from tables import cell_rows, error_rows, finding_rows
+from tables import FINDINGS, cell_rows, error_rows, finding_rows
 
 from blklab.report.pages.page_files import fill_tables
 
@@ -63,7 +63,10 @@ def _beside(data: Path, arguments: argparse.Namespace) -> dict[str, list[str]]:
     real = {cell: figures for cell, figures in everything.items() if _is_wanted(cell, arguments)}
     model = simulated(list(real), arguments.device, fill=fills(everything), part=arguments.part)
     tables = {f"figure-{name}": cell_rows(name, real, model) for name in LOADS}
-    return tables | {"errors": error_rows(real, model), "findings": finding_rows(real, model)}
+    return tables | {
+        "errors": error_rows(real, model),
+        "findings": finding_rows(FINDINGS, {"Measured": real, "Predicted": model}),
+    }
 
 
 def _alone(data: Path, arguments: argparse.Namespace) -> dict[str, list[str]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
+from alone import Alone
 from cells import LOADS, SCHEDULERS, Cell, Figures, Results
 
-CellT = TypeVar("CellT")
+CellT = TypeVar("CellT", Cell, Alone)
+ResultsT = TypeVar("ResultsT")
 Quantity = Callable[[Figures], float | None]
 QUANTITIES: dict[str, Quantity] = {
     "mean": lambda figures: figures.mean_us,
@@ -57,7 +59,7 @@ def error_rows(real: Results, model: Results) -> list[str]:
         if names == ("none",):
             columns += ["", ""]
         else:
-            columns += [_counted(_parts(cells, real, model, QUANTITIES[of])) for of in ("mean", "p99")]
+            columns += [_counted(parts_of(cells, real, model, QUANTITIES[of])) for of in ("mean", "p99")]
         lines.append(f"| {text} | {' | '.join(columns)} |")
     return lines
 
@@ -70,11 +72,13 @@ def factors_of(
     return [got / truth for got, truth in pairs if got and truth]
 
 
-def _parts(cells: Iterable[Cell], real: Results, model: Results, of: Quantity) -> list[float]:
+def parts_of(
+    cells: Iterable[CellT], real: Mapping[CellT, Figures], model: Mapping[CellT, Figures], of: Quantity
+) -> list[float]:
     """The same of the ratio to `none`."""
     factors = []
     for cell in cells:
-        none = Cell(cell.figure, cell.jobs, "none")
+        none = replace(cell, scheduler="none")
         if none in real:
             own, base = factors_of([cell], real, model, of), factors_of([none], real, model, of)
             factors += [mine / theirs for mine, theirs in zip(own, base, strict=False)]
@@ -95,11 +99,11 @@ def _counted(factors: list[float]) -> str:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Generic[ResultsT]):
     """A statement of the study, and whether it is true of given figures."""
 
     text: str
-    holds: Callable[[Results], bool]
+    holds: Callable[[ResultsT], bool]
 
 
 def _mean_ratio(results: Results, figure: str, jobs: int, scheduler: str) -> float:
@@ -107,7 +111,7 @@ def _mean_ratio(results: Results, figure: str, jobs: int, scheduler: str) -> flo
     return one / none
 
 
-FINDINGS = (
+FINDINGS: tuple[Finding[Results], ...] = (
     Finding(
         "Beside 32 jobs of 64 KiB writes bfq and kyber cut a reader's latency to a fifth or less.",
         lambda r: max(_mean_ratio(r, "11-d", 32, name) for name in ("bfq", "kyber")) <= 0.2,
@@ -131,13 +135,15 @@ FINDINGS = (
 )
 
 
-def finding_rows(real: Results, model: Results) -> list[str]:
-    """Whether each finding holds in the data and in the simulator."""
-    lines = ["| Finding | Measured | Predicted |", "|---" * 3 + "|"]
-    for finding in FINDINGS:
+def finding_rows(
+    findings: Iterable[Finding[ResultsT]], columns: Mapping[str, ResultsT], *, heading: str = "Finding"
+) -> list[str]:
+    """Whether each finding holds in each column's results: in the data, and in the simulator."""
+    lines = [f"| {' | '.join([heading, *columns])} |", "|---" * (1 + len(columns)) + "|"]
+    for finding in findings:
         try:
-            texts = ["yes" if finding.holds(results) else "**no**" for results in (real, model)]
-        except (KeyError, ZeroDivisionError):
+            texts = ["yes" if finding.holds(results) else "**no**" for results in columns.values()]
+        except (KeyError, ValueError, ZeroDivisionError):
             continue  # Not among the cells asked for.
         lines.append(f"| {finding.text} | {' | '.join(texts)} |")
     return lines

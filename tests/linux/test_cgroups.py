@@ -396,7 +396,8 @@ def test_a_change_of_a_weight_reaches_every_bfq(variants: TreeJournal) -> None:
 def test_a_preview_writes_the_file_of_the_arm(tree: Hierarchy, variants: TreeJournal) -> None:
     options = SessionOptions(run_id="run", cgroups={"batch": {"io.bfq.weight": "50"}})
     work = workload("[a]\nsize=1m\ncgroup=batch\n")
-    for text, file in (("bfq", "io.bfq.weight"), ("bfq@mine", "io.mine.weight")):
+    files = dict.fromkeys(("bfq", "none", "kyber@mine"), "io.bfq.weight") | {"bfq@mine": "io.mine.weight"}
+    for text, file in files.items():
         lines = HostGroups(options, DISKS[:1]).commands(parse_scheduler_choice(text), [work])
         assert [line for line in lines if ".weight" in line] == [
             f"echo 50 > {tree.root}/blklab-run/batch/{file}"

@@ -99,7 +99,6 @@ class HostBackend:
             else:
                 resolution = _resolve(target)
                 leaves = resolution.leaves
-                require_online(leaves)
                 stack.enter_context(disk_locks(leaves, run_id=options.run_id))
                 _recover_killed_runs()
                 description = _describe_path(target, resolution)
@@ -141,7 +140,6 @@ class HostBackend:
         else:
             resolution = _resolve(target)
             leaves = resolution.leaves
-            require_online(leaves)
             space = _space_of(resolution, options, run_folder, None)
         return HostSession(
             description,
@@ -160,7 +158,9 @@ BACKEND = HostBackend()
 
 def _resolve(target: Target) -> Resolution:
     if isinstance(target, PathTarget):
-        return resolve(target.path)
+        resolution = resolve(target.path)
+        require_online(resolution.leaves)
+        return resolution
     if isinstance(target, ModelTarget):
         raise RequirementError(f"{target.text} is a model, not a disk of this machine")
     return resolve(str(_scratch_folder(target)))

@@ -25,7 +25,7 @@ from blklab.report.documents.fleet import fleet_document
 from blklab.report.sentences.answer import basis_text
 from blklab.report.terminal import console_out, print_note
 from blklab.report.text.fleet import evidence_lines, render_fleet
-from blklab.spec.drive_classes import KINDS, DriveClass
+from blklab.spec.drive_classes import KINDS, DriveClass, known_rotational
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 from blklab.spec.goals import GRAMMAR_HINT, Goal, parse_goal
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
@@ -250,8 +250,8 @@ def _list_classes(store_url: str | None, json_file: str | None, *, with_studies:
         table = _table(("model", "kind", "rotational"), ("drives", "hosts", "experiments"))
         for row in drives:
             counts = (row.drives, len(row.hosts), row.experiments)
-            # A virtual disk's flag says nothing about the disks of its host.
-            rotates = None if row.kind == "virtio" else row.rotational
+            # The kernel's names of a kind, and so its pattern, tell whether there is a head.
+            rotates = known_rotational(KINDS.get(row.kind, ""), rotational=row.rotational)
             table.add_row(row.model, row.kind, words[rotates], *map(str, counts))
         console.print(table)
     if models:

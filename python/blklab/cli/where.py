@@ -11,7 +11,6 @@ from blklab.cli.commands import described_command
 from blklab.cli.options import json_option, open_option
 from blklab.cli.output import require_writable, write_text
 from blklab.errors import ExitCode, FormatError
-from blklab.labs.reanalysis.readers import benchmark_of
 from blklab.recordings.trace import trace_formats
 from blklab.recordings.waits import analyse_waits
 from blklab.report.terminal import console_out
@@ -68,6 +67,8 @@ def command(
     try:
         waits = analyse_waits(record, format_name)
     except FormatError as error:
+        from blklab.labs.reanalysis.readers import benchmark_of  # noqa: PLC0415 - a trace needs no readers
+
         if format_name is not None or (tool := benchmark_of(record)) is None:
             raise
         message = f"{record}: results of a benchmark ({tool}), not a trace"

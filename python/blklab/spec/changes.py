@@ -23,7 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from blklab.errors import SpecError, UsageError
 from blklab.quantities.units import MOST_NS, exact_duration, parse_duration_ns
-from blklab.spec.group_settings import group_settings
+from blklab.spec.group_settings import ATTRIBUTE_PATTERN, group_settings
 from blklab.spec.schedulers import OF_QUEUE, check_scheduler_name, check_settings, parse_scheduler_choice
 from blklab.spec.setting_values import check_group_value, check_queue_values
 
@@ -37,7 +37,7 @@ DEFAULT_LEVEL = 4
 """The level of ``ionice`` without ``-n`` (IOPRIO_NORM, include/uapi/linux/ioprio.h)."""
 
 _PRIORITY = re.compile(r"(?P<job>.+):\s*ionice\s*=\s*(?P<value>[^:=]*)")
-_GROUP = re.compile(r"(?P<group>[^\s:=]+):\s*(?P<name>(?:blkio|ioband|io)\.[a-z0-9_.-]+)\s*=(?P<value>.+)")
+_GROUP = re.compile(rf"(?P<group>[^\s:=]+):\s*(?P<name>{ATTRIBUTE_PATTERN})\s*=(?P<value>.+)")
 _SETTING = re.compile(r"(?P<name>[a-z][a-z0-9_]*)\s*=(?P<value>.+)")
 _IONICE = re.compile(r"(rt|be|idle)(?:/([0-7]))?")
 

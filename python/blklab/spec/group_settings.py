@@ -26,8 +26,10 @@ KEYED = ("io.max", "io.latency", "io.cost.qos", "io.cost.model")
 """Attributes that hold words ``KEY=VALUE`` for each disk."""
 OF_DISK = ("io.cost.qos", "io.cost.model")
 """Attributes of the root group alone: parameters of a disk."""
-NAME_PATTERN = r"[A-Za-z0-9_.\-/]*/(?:blkio|ioband|io)\.[a-z0-9_.\-]+"
-"""Of a name, as a regular expression."""
+ATTRIBUTE_PATTERN = r"(?:blkio|ioband|io)\.[a-z0-9_.\-]+"
+"""Of an attribute, as a regular expression."""
+NAME_PATTERN = rf"[A-Za-z0-9_.\-/]*/{ATTRIBUTE_PATTERN}"
+"""Of a name, likewise."""
 COST_ENABLE = "/io.cost.qos.enable"
 """The switch of io.cost."""
 _EXAMPLE_KEYS = {"io.max": "rbps", "io.latency": "target", "io.cost.qos": "enable", "io.cost.model": "rbps"}

@@ -34,11 +34,12 @@ def for_variants(settings: Sequence[CgroupSetting], variants: Sequence[str]) -> 
 
 def of_choice(settings: Sequence[CgroupSetting], choice: SchedulerChoice) -> list[CgroupSetting]:
     """The writes as one choice alone needs them: a variant's weights instead of bfq's."""
-    variants = variants_with_weights([choice])
+    if not variants_with_weights([choice]):
+        return list(settings)
+    name = choice.name_in_queue
     return [
         replace(one, attribute=own_weight(one.attribute, name)) if one.attribute in GROUP_WEIGHTS else one
         for one in settings
-        for name in variants or [choice.name]
     ]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from blklab.errors import RefusedError
 from blklab.linux.journal.journal import Journal
-from blklab.linux.machine.host_change import HostChange
+from blklab.linux.machine.host_change import HostChange, required
 from blklab.linux.machine.scheduler_modules import (
     GROUP_WEIGHTS,
     find_scheduler_modules,
@@ -30,6 +30,8 @@ class ModuleLoading(HostChange):
 
     scheduler: str
     module: str
+    is_missing: bool
+    """It is not loaded, and can be."""
     journal: Journal | None
     """None in a dry run."""
 
@@ -43,18 +45,18 @@ class ModuleLoading(HostChange):
 
     def make_if_needed(self) -> bool:
         """The same; whether the journal answers for the module."""
-        owned = _required(self.journal).own_module(self.module) is not None
-        if owned and not self.holds():
+        owned = required(self.journal).own_module(self.module) is not None
+        if owned and self.is_missing:
             load_module(self.scheduler)
         return owned
 
     def shell(self) -> list[str]:
         """The ``modprobe``, if the module is not loaded."""
-        return [] if self.holds() else [loading_command(self.scheduler)]
+        return [loading_command(self.scheduler)] if self.is_missing else []
 
     def holds(self) -> bool:
-        """Whether the module is loaded, or cannot be."""
-        return self.scheduler not in find_scheduler_modules().loadable
+        """Whether the module is loaded."""
+        return is_loaded(self.module)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class ModuleInsertion(HostChange):
                 f" {self.version})",
                 hint=f"wait for the run that uses it, or unload it: rmmod {module}",
             )
-        if _required(self.journal).own_module(module) is not None and not is_loaded(module):
+        if required(self.journal).own_module(module) is not None and not is_loaded(module):
             insert_module(self.path)
 
     def shell(self) -> list[str]:
@@ -102,7 +104,11 @@ def module_changes(
     """
     loadable = find_scheduler_modules().loadable
     modules = {name: loadable.get(name) or module_of(name) for name in _needed(schedulers, attributes)}
-    return [ModuleLoading(name, module, journal) for name, module in modules.items() if module is not None]
+    return [
+        ModuleLoading(name, module, name in loadable, journal)
+        for name, module in modules.items()
+        if module is not None
+    ]
 
 
 def load_modules(schedulers: Iterable[str], attributes: Iterable[str], journal: Journal) -> list[str]:
@@ -133,9 +139,3 @@ def attributes_of_modules(version: int) -> frozenset[str]:
 def _needed(schedulers: Iterable[str], attributes: Iterable[str]) -> list[str]:
     of_attributes = [GROUP_WEIGHTS[name] for name in sorted(attributes) if name in GROUP_WEIGHTS]
     return list(dict.fromkeys([*of_attributes, *schedulers]))
-
-
-def _required(journal: Journal | None) -> Journal:
-    if journal is None:
-        raise RuntimeError("a dry run changes nothing")
-    return journal

@@ -10,10 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from blklab.errors import TunableError
 from blklab.linux.machine.kernel_files import text_or_empty, write_once
 from blklab.linux.processes.programs import run_program
+
+JournalT = TypeVar("JournalT")
 
 _ROUNDS = 4
 """Rounds in which changes are taken back and read again: undoing one may move another."""
@@ -65,6 +68,17 @@ class KernelWrite(HostChange):
     def holds(self) -> bool:
         """Whether the file has the value."""
         return text_or_empty(self.path) == self.value.strip()
+
+
+def required(journal: JournalT | None) -> JournalT:
+    """The journal that a change is recorded in; a dry run has none, and changes nothing.
+
+    Raises:
+        RuntimeError: if there is none.
+    """
+    if journal is None:
+        raise RuntimeError("a dry run changes nothing")
+    return journal
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.linux.disks.loop import create_over
-from blklab.linux.machine.host_change import HostChange, ProgramRun, shell_of
+from blklab.linux.machine.host_change import HostChange, ProgramRun, required, shell_of
 from blklab.linux.scratch.data_files import fill, lay_out, reserved, write_error
 
 if TYPE_CHECKING:
@@ -40,10 +40,9 @@ class HeldFolder(HostChange):
         Raises:
             SpaceError, RunFailedError: if the file system refuses.
         """
-        if self.journal is None:
-            raise RuntimeError("a dry run makes no directory")
+        journal = required(self.journal)
         try:
-            self.held = self.journal.hold_directory(self.path)
+            self.held = journal.hold_directory(self.path)
         except OSError as error:
             raise write_error(self.path, error) from error
 
@@ -135,9 +134,7 @@ class OwnMount(HostChange):
         Raises:
             MissingToolError, RequirementError: if ``mount`` is missing, or fails.
         """
-        if self.journal is None:
-            raise RuntimeError("a dry run mounts nothing")
-        self.journal.own_mount(self.point)
+        required(self.journal).own_mount(self.point)
         self._run.make()
 
     def shell(self) -> list[str]:
@@ -170,13 +167,12 @@ class LoopOverFile(HostChange):
             SpaceError, RunFailedError, RefusedError: if the file cannot be made.
             RequirementError: if loop devices or direct I/O are unavailable.
         """
-        if self.journal is None:
-            raise RuntimeError("a dry run makes no device")
+        journal = required(self.journal)
         with (
             self.folder() as folder,
             reserved(folder, self.backing, self.length_bytes) as descriptor,
         ):
-            self.disk = create_over(self.journal, descriptor, self.backing)
+            self.disk = create_over(journal, descriptor, self.backing)
 
     def shell(self) -> list[str]:
         """A ``fallocate`` and a ``losetup``."""

@@ -57,7 +57,7 @@ class PlacedLoad:
         return self.readwrite in {"read", "randread"}
 
     def workload(self, *, space_bytes: int, ramp_us: int, runtime_us: int) -> Workload:
-        """The load as a job file; see `Load`."""
+        """The load as a job file; see `CalibrationLoad`."""
         if self.offset_bytes + self.size_bytes > space_bytes:
             raise ValueError(f"{self.name} reaches beyond the {space_bytes} bytes that it may use")
         options: dict[str, str | int] = {

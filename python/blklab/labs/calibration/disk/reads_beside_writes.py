@@ -55,7 +55,7 @@ class ReadsBesideWrites:
         return self.depth * max(1, self.writers)
 
     def workload(self, *, space_bytes: int, ramp_us: int, runtime_us: int) -> Workload:
-        """The load as a job file; see `Load`."""
+        """The load as a job file; see `CalibrationLoad`."""
         common: dict[str, str | int] = {"size": space_bytes // _ALIGNMENT_BYTES * _ALIGNMENT_BYTES}
         if not self.writers:
             both: dict[str, str | int] = {

@@ -59,7 +59,7 @@ class SmallReads:
         return True
 
     def workload(self, *, space_bytes: int, ramp_us: int, runtime_us: int) -> Workload:
-        """The load as a job file; see `Load`."""
+        """The load as a job file; see `CalibrationLoad`."""
         size = space_bytes // _ALIGNMENT_BYTES * _ALIGNMENT_BYTES
         common: dict[str, str | int] = {"rw": "randread", "size": size}
         small: dict[str, str | int] = {"bs": "4k", "iodepth": self.depth, "numjobs": self.jobs}
