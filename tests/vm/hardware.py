@@ -73,9 +73,9 @@ def root_arguments(image: Path, *, snapshot: bool) -> list[str]:
     ]
 
 
-def network_arguments(port: int) -> list[str]:
-    """No way out, and ssh on ``port`` of this machine."""
+def network_arguments() -> list[str]:
+    """No way out, and ssh on a port of this machine that QEMU finds free."""
     return [
-        *("-netdev", f"user,id=wire,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22"),
+        *("-netdev", "user,id=wire,restrict=on,hostfwd=tcp:127.0.0.1:0-:22"),
         *("-device", "virtio-net-pci,netdev=wire,romfile=,addr=0x6"),
     ]

@@ -21,7 +21,7 @@ from vm.hardware import (
     zoned_nvme_arguments,
 )
 from vm.image import Image
-from vm.monitor import Monitor
+from vm.monitor import Monitor, MonitorError
 from waiting import PATIENCE_SECONDS, wait_until
 
 _BOOT_SECONDS = 2 * PATIENCE_SECONDS
@@ -104,29 +104,35 @@ class Machine:
         for name in DISKS:
             with (self.folder / f"{name}.img").open("wb") as file:
                 file.truncate(DISK_BYTES)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
+        ours, of_qemu = socket.socketpair()
         folder = self._image.folder
         command = [
             *("setpriv", "--pdeathsig", "KILL", PROGRAM, *self._accelerator.arguments),
             *hardware_arguments(self.folder),
             *root_arguments(root, snapshot=snapshot),
-            *network_arguments(self._port),
+            *network_arguments(),
             *("-kernel", str(folder / self._accelerator.kernel), "-initrd", str(folder / "initrd")),
             *("-append", f"{_KERNEL_ARGUMENTS} {self._accelerator.command_line}"),
             *("-serial", f"file:{self.folder}/console"),
-            *("-qmp", f"unix:{self.folder}/monitor,server=on,wait=off"),
+            *("-chardev", f"socket,id=monitor,fd={of_qemu.fileno()}"),
+            *("-mon", "chardev=monitor,mode=control"),
             *arguments,
         ]
-        with (self.folder / "qemu.log").open("wb") as log:
+        with (self.folder / "qemu.log").open("wb") as log, of_qemu:
             # In a session of its own: an interrupt from the terminal is for the tests, which end the machine.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                pass_fds=[of_qemu.fileno()],
             )
-        path = self.folder / "monitor"
-        wait_until(path.exists, f"QEMU listens ({self.folder / 'qemu.log'})", process=self._process)
-        self._monitor = Monitor(path)
+        try:
+            self._monitor = Monitor(ours)
+            self._port = self._monitor.forwarded_port()
+        except (MonitorError, OSError) as error:
+            raise MonitorError(f"{error}\n{(self.folder / 'qemu.log').read_text('utf-8')}") from error
 
     @property
     def monitor(self) -> Monitor:

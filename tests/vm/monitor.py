@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
-from pathlib import Path
 from typing import Any
 
 from waiting import PATIENCE_SECONDS
@@ -15,14 +15,18 @@ class MonitorError(Exception):
 
 
 class Monitor:
-    """A connection to QEMU's monitor (QMP, the QEMU Machine Protocol specification in QEMU's tree)."""
+    """A connection to QEMU's monitor (QMP, the QEMU Machine Protocol specification in QEMU's tree).
 
-    def __init__(self, path: Path) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
+    QEMU gets the other end of a pair of sockets when it starts: a path can be seen before QEMU takes
+    connections on it.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
         self._socket.settimeout(PATIENCE_SECONDS)
-        self._socket.connect(str(path))
         self._lines = self._socket.makefile("r", encoding="utf-8")
-        self._lines.readline()  # the greeting
+        if not self._lines.readline():  # the greeting
+            raise MonitorError("QEMU ended before it greeted")
         self.do("qmp_capabilities")
 
     def do(self, command: str, **arguments: Any) -> Any:
@@ -39,6 +43,14 @@ class Monitor:
     def type(self, line: str) -> str:
         """A line as a person would type it."""
         return str(self.do("human-monitor-command", **{"command-line": line}))
+
+    def forwarded_port(self) -> int:
+        """The port of this machine that leads to ssh in the virtual one; QEMU chose a free one."""
+        connections = self.type("info usernet")
+        found = re.search(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s", connections)
+        if found is None:
+            raise MonitorError(f"no forwarded port: {connections}")
+        return int(found[1])
 
     def close(self) -> None:
         """Hangs up."""
