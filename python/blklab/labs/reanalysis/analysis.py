@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -97,6 +98,23 @@ class _Kind:
     measurements: list[Measurement] = field(default_factory=list)
     chronological: bool = True
     files_chronological: bool = True
+    files: list[tuple[int, Sequence[float]]] = field(default_factory=list)
+    """The first measurement of each file, and when its runs were made."""
+
+    def settle_positions(self) -> None:
+        """Numbers the measurements in the order in which they were made, if the files' times tell it."""
+        if not self.files_chronological or not all(times_s for _, times_s in self.files):
+            return
+        ends = [first for first, _ in self.files[1:]] + [len(self.measurements)]
+        spans = sorted(
+            (min(times_s), max(times_s), first, end)
+            for (first, times_s), end in zip(self.files, ends, strict=True)
+        )
+        if any(one[1] >= after[0] for one, after in itertools.pairwise(spans)):
+            return
+        in_order = [index for _, _, first, end in spans for index in range(first, end)]
+        for position, index in enumerate(in_order):
+            self.measurements[index] = replace(self.measurements[index], position=position)
 
 
 def analyse_files(request: AnalysisRequest) -> FileAnalysis:
@@ -257,6 +275,8 @@ def _kinds(
         if pattern is not None:
             extra, roles = extra | of_path[name], roles | pattern.roles(request.design.factor)
         _add(kinds, reader, reading, extra, roles)
+    for kind in kinds.values():
+        kind.settle_positions()
     return kinds
 
 
@@ -288,7 +308,9 @@ def _add(
         kind = kinds.setdefault((reader, one.metric), _Kind(dict(reading.roles)))
         if one.metric not in metrics:
             metrics.add(one.metric)
-            # The order between files is unknown, even if a tool writes its own lines in order.
+            kind.files.append((len(kind.measurements), reading.times_s))
+            # The order between files follows from their times at most, even if a tool writes its own lines in
+            # order.
             kind.chronological = reading.chronological and not kind.measurements
             kind.files_chronological &= reading.chronological
             kind.roles |= dict.fromkeys(counted, "description")

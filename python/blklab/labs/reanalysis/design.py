@@ -25,6 +25,8 @@ RUN = "run"
 SCHEDULER_FACTORS = ("scheduler", "ioscheduler")
 """Factors of schedulers: from a log or a path, and from fio's options."""
 GIVEN_ORDER = "given"
+TIME_ORDER = "time"
+"""The order of the times that the files hold."""
 
 MOST_LEVELS_SHOWN = 6
 
@@ -66,7 +68,7 @@ class DataDesign:
     """Within a block and level, values are averaged over these."""
     run: str | None
     order: str | None
-    """`GIVEN_ORDER`, the name of a factor, or None if the order is unknown."""
+    """`GIVEN_ORDER`, `TIME_ORDER`, the name of a factor, or None if the order is unknown."""
     scale: ComparisonScale
     share: bool
     reasons: tuple[str, ...]
@@ -114,7 +116,9 @@ def infer_design(
         pooled = [name for name in varying if name not in taken and roles.get(name) == "level"]
         reasons += [f"all levels of {name} are pooled" for name in pooled]
     run = request.run if request.run in levels else None
-    if files_chronological and factor in (FILE, LABEL) and RUN in levels and not run:
+    timed = all(one.position is not None for one in measurements)
+    in_files = files_chronological and factor in (FILE, LABEL) and _each_in_one_file(measurements, factor)
+    if in_files and RUN in levels and not run:
         ordered_by: str | None = RUN
     else:
         ordered_by = run
@@ -124,7 +128,7 @@ def infer_design(
         block=block,
         average=tuple(name for name in request.average if name in levels),
         run=run,
-        order=_order(levels, request, ordered_by, reasons, chronological=chronological),
+        order=_order(levels, request, ordered_by, reasons, chronological=chronological, timed=timed),
         scale=request.scale or ("ratio" if block and not request.share else "difference"),
         share=request.share,
         reasons=tuple(reasons),
@@ -279,7 +283,7 @@ def _check_unassigned(
     request: DesignRequest,
 ) -> None:
     """Checks that every factor that varies has a role or is determined by factors with one."""
-    order = () if design.order in (None, GIVEN_ORDER) else (design.order,)
+    order = () if design.order in (None, GIVEN_ORDER, TIME_ORDER) else (design.order,)
     assigned = [
         name
         for name in (
@@ -339,6 +343,7 @@ def _order(
     reasons: list[str],
     *,
     chronological: bool,
+    timed: bool,
 ) -> str | None:
     if request.order == GIVEN_ORDER:
         reasons.append("in the given order, as requested")
@@ -349,15 +354,29 @@ def _order(
         _require_numbers(levels[request.order], request.order)
         reasons.append(f"in the order of {request.order}, as requested")
         return request.order
+    order: str | None = None
     if chronological:
         reasons.append("in the order of the file, as the tool writes it")
-        return GIVEN_ORDER
-    if run is not None and all(map(_is_number, levels[run])):
+        order = GIVEN_ORDER
+    elif timed:
+        reasons.append("in the order of the times in the files")
+        order = TIME_ORDER
+    elif run is not None and all(map(_is_number, levels[run])):
         what = "its file, as the tool writes it" if run == RUN and run != request.run else run
         reasons.append(f"runs of one level are in the order of {what}")
-        return run
-    reasons.append("the order of the runs is unknown, so drift cannot be detected (--order settles it)")
-    return None
+        order = run
+    else:
+        reasons.append("the order of the runs is unknown, so drift cannot be detected (--order settles it)")
+    return order
+
+
+def _each_in_one_file(measurements: Sequence[Measurement], factor: str) -> bool:
+    """Whether no level's values come from more than one file."""
+    files: dict[str, str] = {}
+    return all(
+        files.setdefault(one.factors.get(factor, ""), one.location.file) == one.location.file
+        for one in measurements
+    )
 
 
 def _require_numbers(values: Sequence[str], name: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from blklab.analysis.metrics import Better
 from blklab.errors import DesignError
-from blklab.labs.reanalysis.design import GIVEN_ORDER, DataDesign
+from blklab.labs.reanalysis.design import GIVEN_ORDER, TIME_ORDER, DataDesign
 from blklab.labs.reanalysis.readers.protocol import Location, Measurement, Problem
 from blklab.labs.reanalysis.readers.units import converted
 
@@ -144,6 +144,8 @@ def _position(one: Measurement, design: DataDesign, position: int) -> float | No
         return None
     if design.order == GIVEN_ORDER:
         return float(position)
+    if design.order == TIME_ORDER:
+        return None if one.position is None else float(one.position)
     try:
         order = float(one.factors.get(design.order, ""))
     except ValueError:

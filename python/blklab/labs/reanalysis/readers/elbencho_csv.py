@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from blklab.analysis.metrics import Better
 from blklab.labs.reanalysis.readers.elbencho import FIRST_DONE
 from blklab.labs.reanalysis.readers.protocol import ReaderOptions, Reading, Role, Source
+from blklab.labs.reanalysis.readers.times import local_time_s
 
 NAME = "elbencho-csv"
 SUMMARY = "elbencho's CSV results (--csvfile)"
@@ -80,6 +81,8 @@ def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
 
 
 def _row(reading: Reading, source: Source, number: int, cells: dict[str, str]) -> None:
+    if (began_s := local_time_s(cells.get("ISO date", ""))) is not None:
+        reading.times_s.append(began_s)
     factors = {name: cells[column] for column, (name, _) in _FACTORS.items() if cells.get(column)}
     mixed = any(cells.get(f"{_OF_READS}{name} [last]") for name in _RATES)
     for prefix, direction in (("", "write"), (_OF_READS, "read")):

@@ -54,6 +54,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         jobs = next((document[name] for name in _LISTS if isinstance(document.get(name), list)), None)
         if jobs is None:
             continue
+        reading.times_s += _times_s(document)
         first = line_of(begin)
         lines = [line_of(match.start()) for match in _JOB_NAME.finditer(source.text, begin, end)]
         blocks: dict[tuple[str, str], int] = {}
@@ -71,6 +72,14 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     if not reading.measurements and not reading.problems:
         reading.problem(source.at(None), "no JSON document with jobs begins in any line")
     return reading
+
+
+def _times_s(document: dict[str, Any]) -> list[float]:
+    """When fio wrote the result."""
+    for name, units in (("timestamp_ms", 1000.0), ("timestamp", 1.0)):
+        if time := _number(document, name):
+            return [time / units]
+    return []
 
 
 def _line_counter(text: str) -> Callable[[int], int]:

@@ -13,6 +13,7 @@ from blklab.labs.reanalysis.readers.fio_settings import ALL_CLIENTS, ROLES, clon
 from blklab.labs.reanalysis.readers.numbers import NumberError, parse_number
 from blklab.labs.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
 from blklab.labs.reanalysis.readers.scheduler_file import SCHEDULERS
+from blklab.labs.reanalysis.readers.times import local_time_s
 from blklab.quantities.formatting import count_of
 
 NAME = "fio-normal"
@@ -179,6 +180,8 @@ class _Log:
     def _heading(self, number: int, line: str) -> bool:
         location = self.source.at(number)
         if job := _JOB.match(line):
+            if (ended_s := local_time_s(line[job.end() :])) is not None:
+                self.reading.times_s.append(ended_s)
             self._close_job(at_end=False)
             self._open_job(number, job)
         elif group := _GROUP.match(line):

@@ -13,6 +13,7 @@ from blklab.labs.reanalysis.readers.iozone_report import THROUGHPUT_TITLE, TITLE
 from blklab.labs.reanalysis.readers.numbers import NUMBER, NumberError, parse_number, shown
 from blklab.labs.reanalysis.readers.protocol import ReaderOptions, Reading, Source
 from blklab.labs.reanalysis.readers.scheduler_file import SCHEDULERS
+from blklab.labs.reanalysis.readers.times import local_time_s
 
 NAME = "iozone"
 SUMMARY = "iozone's table, its -t mode, the report of -R and the worksheet of -b"
@@ -138,6 +139,8 @@ class _Tables:
             self.factors["record_kB"] = record["size"]
         elif schedulers := SCHEDULERS.match(line.strip()):
             self.factors["scheduler"] = schedulers["active"]
+        elif "Run began:" in line and (began_s := local_time_s(line)) is not None:
+            self.reading.times_s.append(began_s)
         else:
             return False
         return True

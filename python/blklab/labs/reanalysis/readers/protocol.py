@@ -50,6 +50,8 @@ class Measurement:
     better: Better | None
     factors: Mapping[str, str]
     location: Location
+    position: int | None = None
+    """Place among the runs of all files as they were made; None if the files' times do not tell it."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ class Reading:
     roles: dict[str, Role] = field(default_factory=dict)
     chronological: bool = False
     """Whether the order in the file is the order in which the runs were made."""
+    times_s: list[float] = field(default_factory=list)
+    """When runs of the file began or ended, in seconds of a clock that files share; empty if unknown."""
 
     def add(
         self,
