@@ -42,7 +42,7 @@ from blklab.spec.schedulers import (
     across_kernels,
     with_groups_expanded,
 )
-from blklab.spec.sweeps import Sweep, settle_sweep, with_sweep_cells
+from blklab.spec.sweeps import TunableSweep, settle_sweep, with_sweep_cells
 from blklab.spec.targets import ModelTarget
 
 
@@ -229,7 +229,7 @@ def _usual(backend: Backend, session: Session) -> list[str]:
     return [name for name in offered if name in CURRENT_SCHEDULERS] or list(offered)
 
 
-def _sweeps_on_kernels(sweeps: Sequence[Sweep], kernels: Sequence[str]) -> list[Sweep]:
+def _sweeps_on_kernels(sweeps: Sequence[TunableSweep], kernels: Sequence[str]) -> list[TunableSweep]:
     """Each sweep on each kernel, as schedulers are."""
     if not kernels:
         return list(sweeps)
