@@ -28,7 +28,7 @@ from page import write_table
 from pool import add_pool_options, pool_of
 from rates import Rate, rate
 
-from blklab.analysis.comparison import Comparison, compare_all
+from blklab.analysis.comparison import PairwiseComparison, compare_all
 from blklab.analysis.designs import Design, design_of
 from blklab.analysis.questions import Question, deciding_questions
 from blklab.analysis.statistics.series import shared_values
@@ -132,7 +132,7 @@ def _measure(cell: tuple[str, str], given: argparse.Namespace) -> list[PairRate]
 def _rates(
     cell: tuple[str, str],
     truth: dict[tuple[str, str], float],
-    found: dict[int, list[list[Comparison]]],
+    found: dict[int, list[list[PairwiseComparison]]],
 ) -> Iterator[PairRate]:
     for names, ratio in truth.items():
         intervals = {
@@ -197,12 +197,12 @@ def _some_blocks(question: Question, blocks: Sequence[int]) -> Question:
     return replace(question, values=values)
 
 
-def _comparisons(spec: ExperimentSpec, question: Question) -> list[Comparison]:
+def _comparisons(spec: ExperimentSpec, question: Question) -> list[PairwiseComparison]:
     design: Design = design_of(spec)
     return compare_all([question], design, [choice.label for choice in spec.schedulers])[0]
 
 
-def _names(pair: Comparison) -> tuple[str, str]:
+def _names(pair: PairwiseComparison) -> tuple[str, str]:
     return pair.first, pair.second
 
 

@@ -28,7 +28,7 @@ from unittest import mock
 
 from against_itself import passing_store
 
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.verdict import Analysis, analyse
 from blklab.experiment import racing
 from blklab.experiment.pipeline import compare
@@ -60,7 +60,7 @@ class Answer:
     elapsed_s: float
 
     @property
-    def pair(self) -> Comparison | None:
+    def pair(self) -> PairwiseComparison | None:
         """The comparison that decides the first workload."""
         name = self.record.spec.workloads[0].name
         decided = self.analysis.deciding(name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from families import Family, Floats
 
-from blklab.analysis.comparison import Comparison, compare_all
+from blklab.analysis.comparison import PairwiseComparison, compare_all
 from blklab.analysis.designs import design_of
 from blklab.analysis.metrics import metric_named
 from blklab.analysis.questions import Question
@@ -162,13 +162,13 @@ def _judge(
     )
 
 
-def _truth(pair: Comparison, better: str, effect: float) -> float:
+def _truth(pair: PairwiseComparison, better: str, effect: float) -> float:
     if pair.first == better:
         return math.exp(effect)
     return math.exp(-effect) if pair.second == better else 1.0
 
 
-def _is_false(pair: Comparison, better: str, effect: float) -> bool:
+def _is_false(pair: PairwiseComparison, better: str, effect: float) -> bool:
     truth = _truth(pair, better, effect)
     return (pair.outcome == "better" and truth <= 1) or (pair.outcome == "worse" and truth >= 1)
 

@@ -14,7 +14,7 @@ import numpy as np
 from simulate import METRIC, specification
 from slot_families import Floats, SlotFamily
 
-from blklab.analysis.comparison import Comparison, compare_all
+from blklab.analysis.comparison import PairwiseComparison, compare_all
 from blklab.analysis.designs import design_of
 from blklab.analysis.questions import Question
 from blklab.analysis.ranking import metric_verdict
@@ -163,12 +163,12 @@ def _judge(
     )
 
 
-def _truth(pair: Comparison, better: str, ratio: float) -> float:
+def _truth(pair: PairwiseComparison, better: str, ratio: float) -> float:
     if pair.first == better:
         return ratio
     return 1 / ratio if pair.second == better else 1.0
 
 
-def _is_false(pair: Comparison, better: str, ratio: float) -> bool:
+def _is_false(pair: PairwiseComparison, better: str, ratio: float) -> bool:
     truth = _truth(pair, better, ratio)
     return (pair.outcome == "better" and truth <= 1) or (pair.outcome == "worse" and truth >= 1)

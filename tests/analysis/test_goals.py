@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.designs import design_of
 from blklab.analysis.goal_parts import goal_lead
 from blklab.analysis.goal_scores import goal_scores
@@ -176,8 +176,8 @@ def test_a_control_withholds_a_goal_too() -> None:
 # The front
 
 
-def _pair(metric: str, first: str, second: str, outcome: Outcome) -> Comparison:
-    return Comparison(
+def _pair(metric: str, first: str, second: str, outcome: Outcome) -> PairwiseComparison:
+    return PairwiseComparison(
         workload="all",
         metric=metric,
         first=first,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from coupled_kernel import CoupledKernel, coupled_kernel
 
+from blklab.backends.host_changes import HostChanges, change_commands
 from blklab.errors import RestoreError
 from blklab.linux.cgroups.cost_control import CostControl
 from blklab.linux.journal import undo as undo_module
@@ -19,7 +22,10 @@ from blklab.linux.queue.attributes import read_attribute, write_attribute
 from blklab.linux.queue.coupling import COUPLINGS, moved_by, restoring_rank
 from blklab.linux.queue.settings import QueueSettings
 from blklab.linux.queue.snapshot import differences, restore_snapshot, snapshot, write_order
+from blklab.spec.changes import parse_changes
+from blklab.spec.experiment import Conditions
 from blklab.spec.schedulers import parse_scheduler_choices
+from blklab.spec.workloads import load_workload
 
 COST_ON = "8:0 enable=1"
 
@@ -134,6 +140,53 @@ def test_a_run_under_io_cost_does_not_depend_on_the_scheduler_before(kernel: Cou
     for choice in (none, deadline, bfq, none, bfq, deadline, none):
         assert settings.apply(choice)["sda/wbt_lat_usec"] == "0"
     assert kernel.throttling == "off by default"
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_dry_run_prints_what_a_planned_switch_renews(kernel: CoupledKernel, asked: bool) -> None:
+    """Leaving bfq turns throttling on beside io.cost, so the switch tells io.cost again that it is on."""
+    planned = ["1s scheduler=bfq", "2s nr_requests=16", "3s scheduler=none"]
+    conditions = Conditions(
+        changes=parse_changes(planned),
+        cgroups={"/": {"io.cost.qos": "enable=1"}} if asked else {},
+    )
+    settings = QueueSettings([kernel.disk], {})
+    (choice,) = parse_scheduler_choices("mq-deadline")
+    run = HostChanges(conditions, settings, choice, None, {})
+    if asked:
+        kernel.write(kernel.qos, COST_ON)
+    settings.apply(choice)
+    kernel.writes.clear()
+    run.try_all()
+    printed = change_commands(run, load_workload("many-readers"), ["none", "mq-deadline", "bfq"])
+    lines = [re.fullmatch(r"echo '?([^']*)'? > .*/([\w.]+)", line) for line in printed]
+    shown = [f"{line[2]}={line[1]}" for line in lines if line is not None]
+    assert ("io.cost.qos=8:0 enable=1" in kernel.writes) is asked
+    last = 3 if asked else 2
+    assert kernel.writes[-last:] == shown[-last:]
+    assert shown[-last] == "scheduler=none"
+    # Whether a renewal is needed depends on the state, so it is printed after each switch.
+    assert shown.count("io.cost.qos=8:0 enable=1") == (2 if asked else 0)
+
+
+def test_a_dry_run_knows_that_a_change_turned_io_cost_on(kernel: CoupledKernel) -> None:
+    """Or off; parameters alone leave it as it is."""
+    on, params, off = "enable=1", "rpct=95", "enable=0"
+    for words, printed in ([on], 1), ([on, params], 1), ([on, off], 0), ([params], 0):
+        texts = [f"{at}s /: io.cost.qos={word}" for at, word in enumerate(words, 1)]
+        changes = parse_changes([*texts, "9s scheduler=bfq"])
+        groups = SimpleNamespace(writes=lambda _: [])
+        (choice,) = parse_scheduler_choices("none")
+        of_groups: dict[Any, Any] = {change: [] for change in changes[:-1]}
+        run = HostChanges(
+            Conditions(changes=changes),
+            QueueSettings([kernel.disk], {}),
+            choice,
+            groups,  # type: ignore[arg-type]
+            of_groups,
+        )
+        lines = change_commands(run, load_workload("many-readers"), ["none", "bfq"])
+        assert sum("8:0 enable=1" in line for line in lines) == printed, words
 
 
 def test_io_cost_that_was_on_before_holds_throttling_off_afterwards(kernel: CoupledKernel) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from blklab.errors import (
     RunFailedError,
     UnknownNameError,
 )
+from blklab.experiment.pipeline import planned_commands
 from blklab.linux.journal import module_loading
 from blklab.linux.journal import modules as journal_modules
 from blklab.linux.journal.journal import Journal
@@ -29,10 +31,12 @@ from blklab.linux.machine.kernel_mistakes import MistakeWatch, mistakes_in
 from blklab.modules import building
 from blklab.modules.building import ModuleRequest, build_module
 from blklab.modules.headers import find_headers
-from blklab.modules.loading import ModuleArms, build_copies, find_arms, with_placebos
+from blklab.modules.loading import ModuleArms, build_copies, copy_builds, find_arms, with_placebos
 from blklab.modules.store import BuiltModule, find_module
 from blklab.quantities.notes import Note
+from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.schedulers import parse_scheduler_choice, parse_scheduler_choices
+from blklab.spec.workloads import load_workload
 from modules.small_kernel import RELEASE
 
 
@@ -92,6 +96,39 @@ def test_a_copy_is_built_from_the_source_of_the_module_beside_it(
     assert all(module.record.source == built.source for module in arms.modules)
     assert "no patch" in arms.remarks[0]
     assert all(isinstance(remark, Note) for remark in arms.remarks)
+
+
+def test_the_printed_build_of_a_copy_takes_the_source_of_the_module_beside_it(built: ModuleRequest) -> None:
+    (build,) = copy_builds(parse_scheduler_choices("kyber@copy,kyber@copy:read_lat_nsec=5,kyber@mine"))
+    words = [
+        "blklab",
+        "kernel",
+        "module",
+        "kyber-copy",
+        "--scheduler",
+        "kyber",
+        "--source",
+        str(built.source),
+    ]
+    assert build.shell() == [shlex.join(words)]
+    (plain,) = copy_builds(parse_scheduler_choices("bfq@copy"))
+    assert plain.shell() == ["blklab kernel module bfq-copy --scheduler bfq"]
+
+
+def test_a_dry_run_builds_a_copy_once_and_loads_it_in_each_run(tmp_path: Path) -> None:
+    """As the comparison does, which builds before it opens the disk."""
+    spec = ExperimentSpec(
+        target=f"loop:600m,dir={tmp_path}",
+        schedulers=parse_scheduler_choices("none,kyber@copy"),
+        workloads=[load_workload("random-read-4k-qd1")],
+        blocks=1,
+    )
+    (title, builds), *runs = planned_commands(spec, blocks=1)[1]
+    assert "before the first run" in title
+    assert builds == ["blklab kernel module kyber-copy --scheduler kyber"]
+    lines = [line for _, commands in runs for line in commands]
+    assert not any("kernel module" in line for line in lines)
+    assert sum(line.startswith("insmod") for line in lines) == 1
 
 
 def test_a_module_that_nothing_proves_is_warned_of(built: ModuleRequest) -> None:

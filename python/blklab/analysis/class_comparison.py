@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.drives import Drive
 from blklab.analysis.metrics import Metric
 from blklab.analysis.statistics.population import PopulationDifference
@@ -34,7 +34,7 @@ class DriveRatio:
 class ClassComparison:
     """Two schedulers under one workload over all drives, seen from the first: first over second."""
 
-    mean: Comparison
+    mean: PairwiseComparison
     """The mean over drives; `n` counts them."""
     spread: float | None
     """Standard deviation between drives of the true log ratio; None for a single drive."""
@@ -81,7 +81,7 @@ class ClassComparison:
 
 
 def class_comparison(
-    mean: Comparison,
+    mean: PairwiseComparison,
     metric: Metric,
     difference: PopulationDifference,
     drives: Sequence[DriveRatio],

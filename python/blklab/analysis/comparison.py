@@ -20,7 +20,7 @@ from blklab.analysis.statistics.multiplicity import numbers_of_equal_pairs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison(RatioEstimate):
+class PairwiseComparison(RatioEstimate):
     """Two schedulers under one workload and metric, seen from the first: first over second."""
 
     first: str
@@ -33,7 +33,7 @@ class Comparison(RatioEstimate):
     samples_per_value: int = 1
     """Blocks or rounds that each of the `n` values covers."""
 
-    def seen_from(self, label: str) -> Comparison:
+    def seen_from(self, label: str) -> PairwiseComparison:
         """The same comparison with `label` first."""
         if label == self.first:
             return self
@@ -66,7 +66,7 @@ def compare_all(
     design: Design,
     labels: Sequence[str],
     difference_of: DifferenceOf | None = None,
-) -> list[list[Comparison]]:
+) -> list[list[PairwiseComparison]]:
     """Compares all pairs of schedulers.
 
     Args:
@@ -83,7 +83,7 @@ def compare_all(
     for place, question in enumerate(questions):
         family = (question.family, -1 if question.family is not None else place)
         families.setdefault(family, []).extend(_pairs(place, question, design, labels, difference_of))
-    compared: list[list[Comparison]] = [[] for _ in questions]
+    compared: list[list[PairwiseComparison]] = [[] for _ in questions]
     for pairs in families.values():
         for pair, comparison in zip(pairs, _compare_family(pairs, questions, design), strict=True):
             compared[pair.question].append(comparison)
@@ -114,7 +114,7 @@ def _pairs(
 
 def _compare_family(
     pairs: Sequence[_Pair], questions: Sequence[Question], design: Design
-) -> list[Comparison]:
+) -> list[PairwiseComparison]:
     contrasts = [
         Contrast(questions[pair.question].workload, questions[pair.question].metric, pair.difference)
         for pair in pairs
@@ -122,11 +122,11 @@ def _compare_family(
     asked = design.asking(max(1, len(pairs)))
     estimates = estimate_family(contrasts, asked, _numbers_possibly_true(pairs))
 
-    def comparison(pair: _Pair, estimate: RatioEstimate) -> Comparison:
+    def comparison(pair: _Pair, estimate: RatioEstimate) -> PairwiseComparison:
         question = questions[pair.question]
         own = asked.of(question.workload)
         still_open = estimate.outcome == "undecided"
-        return Comparison(
+        return PairwiseComparison(
             **vars(estimate),
             first=pair.first,
             second=pair.second,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from blklab.analysis.carry_over import CarryOverFindings, large_carry_over
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.empty_ramps import EmptyRamp, empty_ramps
 from blklab.analysis.long_slots import LongSlots, contradicting_long_slots
 from blklab.analysis.questions import Question
@@ -24,14 +24,14 @@ from blklab.records.samples import SLOW_SWITCH
 class DifferingControl:
     """A control that differs points at the set-up, not at the schedulers."""
 
-    pair: Comparison
+    pair: PairwiseComparison
 
 
 @dataclass(frozen=True)
 class DifferingCopy:
     """A copy without a change that differs points at the set-up or the build, not at a patch."""
 
-    pair: Comparison
+    pair: PairwiseComparison
     """The copy against its original."""
 
 
@@ -77,7 +77,7 @@ def doubts_of(
 
 
 def differing_controls(
-    verdicts: Sequence[MetricVerdict], comparisons: Sequence[Comparison]
+    verdicts: Sequence[MetricVerdict], comparisons: Sequence[PairwiseComparison]
 ) -> list[DifferingControl]:
     """Pairs that differ in a control by the metric that decides."""
     deciding = {(v.workload, v.metric) for v in verdicts if v.control and v.decides}
@@ -89,7 +89,7 @@ def differing_controls(
 
 
 def differing_copies(
-    copies: Mapping[str, str], verdicts: Sequence[MetricVerdict], comparisons: Sequence[Comparison]
+    copies: Mapping[str, str], verdicts: Sequence[MetricVerdict], comparisons: Sequence[PairwiseComparison]
 ) -> list[DifferingCopy]:
     """Unchanged copies that differ from their originals by a metric that decides.
 

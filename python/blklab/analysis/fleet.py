@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from blklab.analysis.class_comparison import ClassComparison, DriveRatio, class_comparison
-from blklab.analysis.comparison import Comparison, compare_all
+from blklab.analysis.comparison import PairwiseComparison, compare_all
 from blklab.analysis.designs import PopulationDesign
 from blklab.analysis.doubts import differing_controls
 from blklab.analysis.drives import Drive, DriveExperiment, Fleet, LeftOut, fleet_of
@@ -236,7 +236,7 @@ class _Differences:
         self._found[question.workload, first, second] = difference, ratios
         return difference
 
-    def comparison(self, mean: Comparison, confidence: float) -> ClassComparison:
+    def comparison(self, mean: PairwiseComparison, confidence: float) -> ClassComparison:
         """A comparison with what it predicts."""
         difference, ratios = self._found[mean.workload, mean.first, mean.second]
         metric = metric_named(mean.metric)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from blklab.analysis.class_comparison import ClassComparison, DriveRatio, class_comparison
-from blklab.analysis.comparison import Comparison, compare_all
+from blklab.analysis.comparison import PairwiseComparison, compare_all
 from blklab.analysis.designs import PopulationDesign
 from blklab.analysis.drives import Drive, DriveExperiment, Fleet
 from blklab.analysis.goal_scores import ALL_WORKLOADS, GOAL_METRIC, AbsentMetrics, GoalScores, goal_scores
@@ -243,7 +243,7 @@ class _Scores:
         self._found[metric, first, second] = difference, ratios
         return difference
 
-    def comparison(self, mean: Comparison, metric: Metric, confidence: float) -> ClassComparison:
+    def comparison(self, mean: PairwiseComparison, metric: Metric, confidence: float) -> ClassComparison:
         """A comparison with what it predicts."""
         difference, ratios = self._found[mean.metric, mean.first, mean.second]
         return class_comparison(mean, metric, difference, ratios, margin=self._margin, confidence=confidence)

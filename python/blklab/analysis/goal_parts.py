@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.ranking import MetricVerdict
 
 
@@ -18,7 +18,7 @@ from blklab.analysis.ranking import MetricVerdict
 class GoalPartShare:
     """One metric of one workload."""
 
-    pair: Comparison
+    pair: PairwiseComparison
     """The leader against its rival."""
     factor: float
     """Its part in the ratio of the scores: above 1 it speaks for the leader."""
@@ -38,8 +38,8 @@ class GoalLead:
 
 def goal_lead(
     verdict: MetricVerdict,
-    scores: Sequence[Comparison],
-    comparisons: Sequence[Comparison],
+    scores: Sequence[PairwiseComparison],
+    comparisons: Sequence[PairwiseComparison],
     weights: Mapping[tuple[str, str], float],
 ) -> GoalLead | None:
     """The leader against the nearest of those that it beats, or against the nearest of all.

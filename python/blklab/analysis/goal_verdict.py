@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.goal_parts import GoalLead, goal_lead
 from blklab.analysis.goal_scores import AbsentMetrics, GoalScores
 from blklab.analysis.means import SchedulerMean
@@ -22,13 +22,13 @@ class GoalFindings:
     reference: str
     """The scheduler whose score is 1."""
     results: list[SchedulerMean]
-    comparisons: list[Comparison]
+    comparisons: list[PairwiseComparison]
     verdict: MetricVerdict | None
     """None if no block has a score."""
     dimensions: list[str]
     """Metrics, each of them relative to the reference over all workloads that have it."""
     dimension_results: list[SchedulerMean]
-    dimension_comparisons: list[Comparison]
+    dimension_comparisons: list[PairwiseComparison]
     front: list[FrontPoint]
     conflict: bool
     """Whether two schedulers beat each other, each in another dimension: the weights decide between them."""
@@ -41,8 +41,8 @@ def goal_findings(
     goal: Goal,
     scores: GoalScores,
     means: Sequence[list[SchedulerMean]],
-    compared: Sequence[list[Comparison]],
-    of_workloads: Sequence[Comparison],
+    compared: Sequence[list[PairwiseComparison]],
+    of_workloads: Sequence[PairwiseComparison],
     verdict: MetricVerdict,
     labels: Sequence[str],
 ) -> GoalFindings:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.ratios import Outcome
 
 FrontStanding = Literal["front", "dominated", "open"]
@@ -30,7 +30,7 @@ class FrontPoint:
     dominated_by: list[str]
 
 
-def pareto_front(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[FrontPoint]:
+def pareto_front(labels: Sequence[str], comparisons: Sequence[PairwiseComparison]) -> list[FrontPoint]:
     """Classifies schedulers by their pairs in every dimension (the comparisons' metrics)."""
     dimensions = list(dict.fromkeys(pair.metric for pair in comparisons))
     outcomes: dict[tuple[str, str], dict[str, Outcome]] = {}
@@ -48,7 +48,7 @@ def pareto_front(labels: Sequence[str], comparisons: Sequence[Comparison]) -> li
     return points
 
 
-def conflicting(comparisons: Sequence[Comparison]) -> bool:
+def conflicting(comparisons: Sequence[PairwiseComparison]) -> bool:
     """Whether two schedulers beat each other in different dimensions, so that the goal's weights decide."""
     better: set[tuple[str, str]] = set()
     for pair in comparisons:

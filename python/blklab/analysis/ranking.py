@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.designs import Design
 from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.questions import Question
@@ -60,9 +60,9 @@ class Contested:
     """Undecided: several schedulers may be the best."""
 
     candidates: Sequence[str]
-    nearest: Comparison
+    nearest: PairwiseComparison
     """Of the open pairs, the leader against the one that is closest."""
-    beaten: Sequence[Comparison]
+    beaten: Sequence[PairwiseComparison]
     """One for each scheduler that is out of the race, seen from the one that beats it by most."""
     outlook: SamplesNeeded | None
     """None if the question is not what blocks are added for."""
@@ -83,7 +83,7 @@ class Shared:
 class Won:
     """One scheduler is the best."""
 
-    pair: Comparison
+    pair: PairwiseComparison
     """The winner against the next best."""
 
 
@@ -115,7 +115,7 @@ class MetricVerdict:
 
 def metric_verdict(
     question: Question,
-    pairs: Sequence[Comparison],
+    pairs: Sequence[PairwiseComparison],
     design: Design,
     labels: Sequence[str],
     *,
@@ -192,17 +192,19 @@ def metric_verdict(
     return verdict("best", [leader], [leader], Won(beaten[0]))
 
 
-def in_the_race(pairs: Sequence[Comparison], labels: Sequence[str]) -> list[str]:
+def in_the_race(pairs: Sequence[PairwiseComparison], labels: Sequence[str]) -> list[str]:
     """Schedulers that no other one beats; all of them if the claims contradict each other in a circle."""
     out = {pair.second for pair in pairs if pair.outcome == "better"}
     out |= {pair.first for pair in pairs if pair.outcome == "worse"}
     return [label for label in labels if label not in out] or list(labels)
 
 
-def _strongest_wins(pairs: Sequence[Comparison], contenders: Sequence[str]) -> list[Comparison]:
+def _strongest_wins(
+    pairs: Sequence[PairwiseComparison], contenders: Sequence[str]
+) -> list[PairwiseComparison]:
     """Those that are out, each seen from the contender (or else another one) that beats it by most."""
     seen = [pair.seen_from(label) for pair in pairs for label in (pair.first, pair.second)]
-    by_loser: dict[str, list[Comparison]] = {}
+    by_loser: dict[str, list[PairwiseComparison]] = {}
     for pair in seen:
         if pair.outcome == "better" and pair.second not in contenders:
             by_loser.setdefault(pair.second, []).append(pair)
@@ -212,7 +214,7 @@ def _strongest_wins(pairs: Sequence[Comparison], contenders: Sequence[str]) -> l
     ]
 
 
-def _range_of(unsettled: Sequence[Comparison], more: int | None, fewest: int) -> MoreSamples | None:
+def _range_of(unsettled: Sequence[PairwiseComparison], more: int | None, fewest: int) -> MoreSamples | None:
     """The range of the longest need."""
     longest = next((pair for pair in unsettled if pair.more_blocks == more), None)
     if more is None or longest is None:
@@ -222,7 +224,7 @@ def _range_of(unsettled: Sequence[Comparison], more: int | None, fewest: int) ->
 
 
 def _outlook(
-    unsettled: Sequence[Comparison],
+    unsettled: Sequence[PairwiseComparison],
     more: MoreSamples | None,
     unit: SampleUnit,
     nr_contenders: int,

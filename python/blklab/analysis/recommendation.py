@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.questions import Question
 from blklab.analysis.regret import Regret, good_enough, known_bounds
 from blklab.analysis.tie_breaking import TieBreak
@@ -83,7 +83,7 @@ class Findings:
     """Those not ruled out, the leader first."""
     questions: Sequence[Question]
     """Those that the answer rests on."""
-    pairs: Sequence[Sequence[Comparison]]
+    pairs: Sequence[Sequence[PairwiseComparison]]
     """Of each question."""
     regrets: Sequence[Regret]
     """Those in force first, then by their bounds."""
@@ -177,7 +177,7 @@ def _shown_better(found: Findings, own: str, bounds: Mapping[str, float]) -> str
     )
 
 
-def _beats(label: str, own: str, pairs: Sequence[Sequence[Comparison]]) -> bool:
+def _beats(label: str, own: str, pairs: Sequence[Sequence[PairwiseComparison]]) -> bool:
     """Whether one is better than another by some question, and as good or better by all others."""
     outcomes = {
         next(

@@ -27,7 +27,7 @@ from blklab.analysis.metrics import Metric, metric_named
 from blklab.analysis.ratios import Contrast, RatioEstimate, estimate_family
 from blklab.analysis.statistics.series import Series
 from blklab.analysis.values import ExperimentValues
-from blklab.spec.sweeps import Sweep
+from blklab.spec.sweeps import TunableSweep
 
 Combination = tuple[str | None, ...]
 
@@ -77,7 +77,7 @@ SweepNote = NoCompleteBlock | DefaultLevel | PairsOnly
 class SweepFindings:
     """All that is known of one sweep."""
 
-    sweep: Sweep
+    sweep: TunableSweep
     effects: list[Effect]
     notes: list[SweepNote]
 
@@ -93,7 +93,7 @@ class _EffectValues:
     logs: list[float]
 
 
-def sweep_findings(sweep: Sweep, values: ExperimentValues, design: Design) -> SweepFindings:
+def sweep_findings(sweep: TunableSweep, values: ExperimentValues, design: Design) -> SweepFindings:
     """Main effects and interactions of a sweep, by the metrics that decide the workloads.
 
     Raises:
@@ -146,7 +146,7 @@ def _complete_blocks(values: Series, cells: Mapping[Combination, str]) -> list[d
 
 
 def _effect_values(
-    sweep: Sweep, workload: str, metric: Metric, blocks: Sequence[Mapping[Combination, float]]
+    sweep: TunableSweep, workload: str, metric: Metric, blocks: Sequence[Mapping[Combination, float]]
 ) -> list[_EffectValues]:
     """All effects of a sweep under one workload."""
     tunables = list(sweep.levels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blklab.analysis.comparison import Comparison, compare_all
+from blklab.analysis.comparison import PairwiseComparison, compare_all
 from blklab.analysis.designs import Design
 from blklab.analysis.goal_scores import combined_series, question_over_all
 from blklab.analysis.metrics import metric_named
@@ -30,7 +30,7 @@ class UsuallyInForce:
 class CheapestInCpu:
     """It takes the least CPU time per I/O."""
 
-    pair: Comparison
+    pair: PairwiseComparison
     """It against the next cheapest."""
 
 

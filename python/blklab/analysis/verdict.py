@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from blklab.analysis.comparison import Comparison, compare_all
+from blklab.analysis.comparison import PairwiseComparison, compare_all
 from blklab.analysis.designs import Design, design_of
 from blklab.analysis.disturbance import MachineFindings, machine_findings, without_marked
 from blklab.analysis.doubts import Doubt, differing_controls, differing_copies, doubts_of
@@ -48,7 +48,7 @@ class Analysis:
     """Everything that follows from an experiment's samples."""
 
     results: list[SchedulerMean]
-    comparisons: list[Comparison]
+    comparisons: list[PairwiseComparison]
     metric_verdicts: list[MetricVerdict]
     verdict: Verdict
     goal: GoalFindings | None = None
@@ -158,8 +158,8 @@ def _answer(
 
 
 def _pairs_of(
-    deciding: Sequence[Question], asked: Sequence[Question], compared: Sequence[list[Comparison]]
-) -> list[list[Comparison]]:
+    deciding: Sequence[Question], asked: Sequence[Question], compared: Sequence[list[PairwiseComparison]]
+) -> list[list[PairwiseComparison]]:
     """The comparisons of the questions that the answer rests on; none for one that has no values."""
     by_name = {(one.workload, one.metric.name): pairs for one, pairs in zip(asked, compared, strict=False)}
     return [by_name.get((one.workload, one.metric.name), []) for one in deciding]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blklab.analysis.causes import Cause, cause_of
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.two_runs import OF_SLOWEST, focus_of
 from blklab.analysis.verdict import Analysis
 from blklab.records.behaviour import Behaviour
@@ -76,7 +76,9 @@ def _cause(
     return cause_of(better, worse, focus, of_slowest=asked.of_slowest)
 
 
-def _pairs_of(workload: Workload, analysis: Analysis) -> tuple[list[str], list[Comparison], str] | None:
+def _pairs_of(
+    workload: Workload, analysis: Analysis
+) -> tuple[list[str], list[PairwiseComparison], str] | None:
     """Schedulers that may be first, the pairs that the answer rests on, and their metric."""
     if analysis.goal is not None:
         verdict = analysis.goal.verdict
@@ -94,7 +96,7 @@ def _pairs_of(workload: Workload, analysis: Analysis) -> tuple[list[str], list[C
     return [*verdict.best, *verdict.candidates], pairs, verdict.metric
 
 
-def _beaten(leader: str, pairs: Sequence[Comparison]) -> list[Comparison]:
+def _beaten(leader: str, pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
     return [
         pair
         for pair in pairs
@@ -102,5 +104,5 @@ def _beaten(leader: str, pairs: Sequence[Comparison]) -> list[Comparison]:
     ]
 
 
-def _other(pair: Comparison, label: str) -> str:
+def _other(pair: PairwiseComparison, label: str) -> str:
     return pair.second if pair.first == label else pair.first

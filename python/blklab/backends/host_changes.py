@@ -17,6 +17,7 @@ from blklab.backends.changeable import check_changes
 from blklab.backends.host_stretch import job_between, read_logs
 from blklab.backends.model_changes import never_made
 from blklab.errors import RunFailedError, SpecError
+from blklab.linux.cgroups.cost_control import COST_CONTROL
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, wanted_settings
 from blklab.linux.disks.disk import Disk
@@ -39,6 +40,7 @@ from blklab.spec.changes import (
     TunableChange,
 )
 from blklab.spec.experiment import Conditions
+from blklab.spec.group_settings import ROOT_GROUP, cost_is_enabled, words_of
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Job, Workload
 
@@ -114,7 +116,7 @@ def settings_of_groups(
 class HostChanges:
     """The changes of one run, made one after the other."""
 
-    changes: Sequence[Change]
+    conditions: Conditions
     settings: QueueSettings
     choice: SchedulerChoice
     """The scheduler in force at first."""
@@ -142,7 +144,7 @@ class HostChanges:
         if start_ns is None:
             return
         self.start_ns = start_ns
-        for change in self.changes:
+        for change in self.conditions.changes:
             if not self._sleep_until(change.at_ns, process):
                 self.error = never_made(change, self._now_ns())
                 return
@@ -173,7 +175,7 @@ class HostChanges:
             BlklabError: if the kernel refuses one.
         """
         try:
-            for change in self.changes:
+            for change in self.conditions.changes:
                 if not isinstance(change, PriorityChange):
                     self._make(change)
         finally:
@@ -348,14 +350,15 @@ def change_commands(run: HostChanges, workload: Workload, offered: Sequence[str]
     lines: list[str] = []
     now_ns = 0
     of_queue: dict[str, str] = {}
-    for change in run.changes:
+    under_cost = cost_is_enabled(run.choice.groups_over(run.conditions.cgroups))
+    for change in run.conditions.changes:
         if change.at_ns > now_ns:
             lines.append(f"sleep {(change.at_ns - now_ns) / NS_PER_SECOND:g}")
             now_ns = change.at_ns
         if isinstance(change, SchedulerChange):
             tunables = of_queue | change.tunables
             choice = SchedulerChoice(name=change.scheduler, tunables=tunables, label=change.scheduler)
-            lines += run.settings.commands(choice, offered)
+            lines += run.settings.commands(choice, offered, under_cost=under_cost)
         elif isinstance(change, QueueChange):
             of_queue[change.name] = change.value
             lines += shell_of(run.settings.writes(change.name, change.value))
@@ -365,6 +368,9 @@ def change_commands(run: HostChanges, workload: Workload, offered: Sequence[str]
             lines += JobPriority(change, _start_files_of(change.job, workload)).shell()
         elif run.groups is not None:
             lines += shell_of(run.groups.writes(run.group_settings[change]))
+            if (change.group, change.attribute) == (ROOT_GROUP, COST_CONTROL):
+                enable = words_of(change.value).get("enable")
+                under_cost = under_cost if enable is None else enable == "1"
     return lines
 
 

@@ -15,7 +15,7 @@ from blklab.linux.load.beside import beside_text, endless, load_beside
 from blklab.linux.load.command import SHELL, check_requirements, run_command
 from blklab.linux.load.fio import JOB_FILE, Fio, check_job_file
 from blklab.linux.load.fio_output import FioReport
-from blklab.linux.machine.host_change import KernelWrite
+from blklab.linux.machine.host_change import KernelWrite, shell_of
 from blklab.linux.machine.kernel_files import text_or_empty
 from blklab.linux.processes.exit_accounting import DELAY_ACCOUNTING
 from blklab.linux.scratch.command_space import CommandSpace
@@ -144,13 +144,10 @@ class CommandLoad(HostLoad):
         if command.repeat_set_up:
             lines += ["# before each run, not measured", self._in_shell(command.repeat_set_up, directory)]
         if command.cold:
-            lines += ["# cold: this empties the page cache of this file system alone"]
-            lines += self._space.remount_commands(workload)
+            lines.append("# cold: this empties the page cache of this file system alone")
         else:
-            lines += [
-                "# warm: it has run once before, not measured",
-                f"sync -f {shlex.quote(str(directory))}",
-            ]
+            lines.append("# warm: it has run once before, not measured")
+        lines += shell_of(self._space.page_cache_changes(workload))
         if workload.beside is not None:
             lines.append(f"{shlex.join(self._fio.command())} &")
         lines.append(f"time {self._in_shell(command.run, directory)}")
@@ -179,11 +176,10 @@ class CommandLoad(HostLoad):
             return error
         if command.cold:
             self._context.warm = None
-            self._space.empty_page_cache()
-        elif self._space.directory(workload).is_dir():
-            self._space.write_back(workload)
-        else:
+        elif not self._space.directory(workload).is_dir():
             return f"its directory {self._space.directory(workload)} is gone"
+        for change in self._space.page_cache_changes(workload):
+            change.make()
         return None
 
     def _repeat_set_up(self, workload: Workload) -> str | None:

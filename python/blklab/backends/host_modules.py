@@ -63,16 +63,13 @@ class HostModules:
 
 
 def module_commands(choice: SchedulerChoice) -> list[str]:
-    """The shell commands that load a choice's module."""
+    """The shell commands that load a choice's module, which was built before the first run."""
     if choice.kernel is None:
         return []
     if choice.kernel == COPY:
         name = choice.name_in_queue
         file = f"jq -r '.modules[] | select(.name == \"{name}\").file'"
-        return [
-            f"blklab kernel module {name} --scheduler {choice.name}",
-            f'insmod "$(blklab kernel list --json - | {file})"',
-        ]
+        return [f'insmod "$(blklab kernel list --json - | {file})"']
     return _insertion(find_module(choice.kernel), None).shell()
 
 

@@ -326,7 +326,7 @@ class HostSession:
     def _changes(self, choice: SchedulerChoice) -> HostChanges:
         """The planned changes of a run."""
         groups, of_groups = self._groups.for_changes()
-        return HostChanges(self._options.changes, self._settings, choice, groups, of_groups)
+        return HostChanges(self._options, self._settings, choice, groups, of_groups)
 
     def _with_trouble(self, error: str) -> str:
         """The error of a run, with what the kernel's log says about the disks."""

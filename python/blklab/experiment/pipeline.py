@@ -26,8 +26,9 @@ from blklab.experiment.outlook import Outlook, outlook_of, shortage_of_rounds
 from blklab.experiment.rounds import Rounds
 from blklab.experiment.slots import first_round, reasons_for_runs, settle_slots
 from blklab.linux.machine.description import describe_machine
+from blklab.linux.machine.host_change import shell_of
 from blklab.linux.processes.signals import interrupted
-from blklab.modules.loading import build_copies, with_placebos
+from blklab.modules.loading import build_copies, copy_builds, with_placebos
 from blklab.quantities.notes import stored
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.samples import RunSample, TargetDescription
@@ -42,7 +43,7 @@ from blklab.spec.schedulers import (
     across_kernels,
     with_groups_expanded,
 )
-from blklab.spec.sweeps import Sweep, settle_sweep, with_sweep_cells
+from blklab.spec.sweeps import TunableSweep, settle_sweep, with_sweep_cells
 from blklab.spec.targets import ModelTarget
 
 
@@ -229,7 +230,7 @@ def _usual(backend: Backend, session: Session) -> list[str]:
     return [name for name in offered if name in CURRENT_SCHEDULERS] or list(offered)
 
 
-def _sweeps_on_kernels(sweeps: Sequence[Sweep], kernels: Sequence[str]) -> list[Sweep]:
+def _sweeps_on_kernels(sweeps: Sequence[TunableSweep], kernels: Sequence[str]) -> list[TunableSweep]:
     """Each sweep on each kernel, as schedulers are."""
     if not kernels:
         return list(sweeps)
@@ -314,7 +315,9 @@ def planned_commands(
         reasons = reasons_for_runs(spec, session, by_default=backend.SWITCHBACK) or {}
         switched = [workload for workload in spec.workloads if reasons.get(workload.name, "runs") is None]
         plan = Plan(spec)
-        planned = [
+        builds = copy_builds(spec.schedulers) if backend.MODULES else []
+        planned = [("the unchanged copies, before the first run", shell_of(builds))] if builds else []
+        planned += [
             (_title(cell), session.commands(cell))
             for number in range(blocks)
             for cell in plan.block(number)

@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from blklab.analysis.comparison import Comparison, compare_all
+from blklab.analysis.comparison import PairwiseComparison, compare_all
 from blklab.analysis.designs import Design, design_of
 from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.goal_scores import goal_scores
@@ -172,7 +172,7 @@ class Race:
 
     def _verdicts(
         self, questions: Sequence[Question]
-    ) -> list[tuple[MetricVerdict, list[Comparison], list[str]]]:
+    ) -> list[tuple[MetricVerdict, list[PairwiseComparison], list[str]]]:
         """Each race with its pairs and the workloads that are run for it."""
         if self._goal is None:
             workloads = [[question.workload] for question in questions]
@@ -185,7 +185,9 @@ class Race:
             for question, pairs, names in zip(questions, compared, workloads, strict=True)
         ]
 
-    def _hopeless(self, verdict: MetricVerdict, pairs: Sequence[Comparison], blocks_left: int | None) -> bool:
+    def _hopeless(
+        self, verdict: MetricVerdict, pairs: Sequence[PairwiseComparison], blocks_left: int | None
+    ) -> bool:
         """Whether no open question about the first place can be expected to close."""
         if self._blocks < FEWEST_BEFORE_GIVING_UP or blocks_left is None:
             return False
@@ -200,7 +202,7 @@ class Race:
 
 
 def _leader(
-    verdict: MetricVerdict, pairs: Sequence[Comparison], labels: Sequence[str]
+    verdict: MetricVerdict, pairs: Sequence[PairwiseComparison], labels: Sequence[str]
 ) -> tuple[str | None, float | None]:
     """The first of the candidates and its lead over the next; None for both until all are compared."""
     leader = verdict.candidates[0]

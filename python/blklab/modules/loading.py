@@ -7,10 +7,12 @@ patch is at work.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from blklab.errors import KernelCacheError, RefusedError, UnknownNameError
+from blklab.linux.machine.host_change import HostChange
 from blklab.modules.building import ModuleRequest, build_module
 from blklab.modules.gate_results import results_of
 from blklab.modules.scheduler_source import STOCK
@@ -73,16 +75,54 @@ def find_arms(choices: Iterable[SchedulerChoice]) -> ModuleArms:
     return ModuleArms(found)
 
 
+@dataclass(frozen=True)
+class CopyBuild(HostChange):
+    """The build of a scheduler's unchanged copy, which stays for later runs."""
+
+    scheduler: str
+    source: str | None
+    """That of a module beside it; None for the source that the machine has."""
+    announce: Callable[[str], None] = field(default=lambda _: None, repr=False, compare=False)
+
+    def make(self) -> None:
+        """Builds it, unless there is a build of the same inputs.
+
+        Raises:
+            BlklabError: if it cannot be built.
+        """
+        request = ModuleRequest(copy_name(self.scheduler), scheduler=self.scheduler, source=self.source)
+        build_module(request, self.announce)
+
+    def shell(self) -> list[str]:
+        """The command that builds the same module."""
+        source = [] if self.source is None else ["--source", self.source]
+        words = ["blklab", "kernel", "module", copy_name(self.scheduler), "--scheduler", self.scheduler]
+        return [shlex.join([*words, *source])]
+
+
 def build_copies(choices: Sequence[SchedulerChoice], announce: Callable[[str], None]) -> None:
     """Builds the unchanged copies that choices name, where they are missing.
+
+    Raises:
+        RefusedError: if a scheduler has no original that could be copied.
+        BlklabError: if a copy cannot be built.
+    """
+    for build in copy_builds(choices, announce):
+        build.make()
+
+
+def copy_builds(
+    choices: Sequence[SchedulerChoice], announce: Callable[[str], None] = lambda _: None
+) -> list[CopyBuild]:
+    """The builds of the unchanged copies that choices name, each once.
 
     A copy is built from the headers and source of a module of the same scheduler among the choices, or from
     those that the machine has.
 
     Raises:
         RefusedError: if a scheduler has no original that could be copied.
-        BlklabError: if a copy cannot be built.
     """
+    builds = []
     for choice in choices:
         if choice.kernel != COPY:
             continue
@@ -99,8 +139,8 @@ def build_copies(choices: Sequence[SchedulerChoice], announce: Callable[[str], N
             ),
             None,
         )
-        source = beside.source if beside is not None else None
-        build_module(ModuleRequest(copy_name(choice.name), scheduler=choice.name, source=source), announce)
+        builds.append(CopyBuild(choice.name, None if beside is None else beside.source, announce))
+    return list(dict.fromkeys(builds))
 
 
 def with_placebos(choices: Sequence[SchedulerChoice]) -> list[SchedulerChoice]:

@@ -40,7 +40,7 @@ from blklab.spec.permits import SWITCHBACK_WITH_CHANGES
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.setting_values import check_group_value, check_queue_values
 from blklab.spec.slots import SlotDecision
-from blklab.spec.sweeps import Sweep
+from blklab.spec.sweeps import TunableSweep
 from blklab.spec.targets import Target, parse_target
 from blklab.spec.workloads import Workload
 
@@ -242,7 +242,7 @@ class ExperimentSpec(Conditions, CommandOptions):
     ]
     """Empty: every scheduler that the target offers, on a simulated one those of today's kernels."""
     sweeps: Annotated[
-        list[Sweep],
+        list[TunableSweep],
         Option(
             SWEEPS,
             "Values of tunables to compare with the default, such as bfq:slice_idle=0,2,20.",

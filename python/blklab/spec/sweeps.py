@@ -25,7 +25,7 @@ MOST_CELLS = 64
 GRAMMAR_HINT = "write it like bfq:slice_idle=0,2,8 or mq-deadline:fifo_batch=1,64:read_expire=100,1000"
 
 
-class Sweep(BaseModel):
+class TunableSweep(BaseModel):
     """Tunables of one scheduler with their levels, without the default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,7 +38,7 @@ class Sweep(BaseModel):
     """Defaults of the target, once they are known; a level that equals the default is not run twice."""
 
     @model_validator(mode="after")
-    def _follows_the_grammar(self) -> Sweep:
+    def _follows_the_grammar(self) -> TunableSweep:
         """`cells` makes choices of the levels without checking them again."""
         for name, values in self.levels.items():
             for value in values:
@@ -68,7 +68,7 @@ class Sweep(BaseModel):
         return found
 
 
-def parse_sweep(text: str) -> Sweep:
+def parse_sweep(text: str) -> TunableSweep:
     """Reads ``NAME:TUNABLE=VALUE,VALUE…[:TUNABLE=VALUE…]``.
 
     Raises:
@@ -100,16 +100,16 @@ def parse_sweep(text: str) -> Sweep:
     parse_scheduler_choice(":".join([head, *(f"{name}={values[0]}" for name, values in levels.items())]))
     if base.label != base.without_label:
         raise SpecError(f"sweep {text!r}: cells are named by their tunables", hint=GRAMMAR_HINT)
-    return _checked(Sweep(base=base, levels=levels))
+    return _checked(TunableSweep(base=base, levels=levels))
 
 
-def parse_sweeps(texts: Iterable[str]) -> list[Sweep]:
+def parse_sweeps(texts: Iterable[str]) -> list[TunableSweep]:
     """Reads several sweeps; those of one scheduler become one, with all its tunables crossed.
 
     Raises:
         SpecError: as `parse_sweep`, and if a tunable is swept twice.
     """
-    merged: dict[str, Sweep] = {}
+    merged: dict[str, TunableSweep] = {}
     for text in texts:
         sweep = parse_sweep(text)
         before = merged.get(sweep.base.label)
@@ -123,8 +123,8 @@ def parse_sweeps(texts: Iterable[str]) -> list[Sweep]:
 
 
 def settle_sweep(
-    sweep: Sweep, tunable_defaults: Callable[[SchedulerChoice], Mapping[str, str] | None]
-) -> Sweep:
+    sweep: TunableSweep, tunable_defaults: Callable[[SchedulerChoice], Mapping[str, str] | None]
+) -> TunableSweep:
     """The sweep with the defaults of its tunables; a settled sweep stays as it is.
 
     If the target cannot tell its defaults (a dry run), the sweep stays as it is too.
@@ -152,7 +152,9 @@ def settle_sweep(
     return sweep.model_copy(update={"defaults": {name: defaults[name] for name in sweep.levels}})
 
 
-def with_sweep_cells(choices: Sequence[SchedulerChoice], sweeps: Sequence[Sweep]) -> list[SchedulerChoice]:
+def with_sweep_cells(
+    choices: Sequence[SchedulerChoice], sweeps: Sequence[TunableSweep]
+) -> list[SchedulerChoice]:
     """Schedulers with the cells of all sweeps, without duplicates.
 
     Raises:
@@ -169,7 +171,7 @@ def with_sweep_cells(choices: Sequence[SchedulerChoice], sweeps: Sequence[Sweep]
     return list(found.values())
 
 
-def _checked(sweep: Sweep) -> Sweep:
+def _checked(sweep: TunableSweep) -> TunableSweep:
     number = len(sweep.cells())
     if number > MOST_CELLS:
         product = " x ".join(str(len(sweep.values(tunable))) for tunable in sweep.levels)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from blklab.cli.matrix import MatrixDocument
 from blklab.labs.advice.document import AdviseDocument
@@ -52,9 +54,33 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
 """By file name."""
 
 
+PUBLISHED_NAMES = {
+    "ConfirmedCandidatePart": "RecommendationPart",
+    "DataDesignPart": "DesignPart",
+    "MetricChangePart": "ChangePart",
+}
+"""Definitions that keep the name under which they were published, by the name of their class now."""
+
+
+class _PublishedSchema(GenerateJsonSchema):
+    """Names definitions as they were published."""
+
+    def get_defs_ref(self, core_mode_ref: CoreModeRef) -> DefsRef:
+        core_ref, mode = core_mode_ref
+        module, _, name = core_ref.rpartition(".")
+        class_name, _, identity = name.partition(":")
+        published = PUBLISHED_NAMES.get(class_name, class_name)
+        return super().get_defs_ref((CoreRef(f"{module}.{published}:{identity}"), mode))
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        found = super().model_schema(schema)
+        published = PUBLISHED_NAMES.get(schema["cls"].__name__)
+        return {**found, "title": published} if published else found
+
+
 def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
     """The JSON schema of a document as it is printed: fields under their printed names, all present."""
-    schema = model.model_json_schema(by_alias=True, mode="serialization")
+    schema = model.model_json_schema(mode="serialization", schema_generator=_PublishedSchema)
     return {"$schema": DIALECT, **schema, "title": title}
 
 

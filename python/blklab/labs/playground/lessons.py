@@ -27,7 +27,7 @@ class Side(_Part):
     """0 for the first scheduler of the link, 1 for the one beside it."""
 
 
-class Statement(_Part):
+class LessonStatement(_Part):
     """A sentence, and the ratio of two figures that makes it true."""
 
     text: str
@@ -51,7 +51,7 @@ class Lesson(_Part):
     """Simulated seconds after which the statements hold."""
     text: str
     watch: str
-    statements: list[Statement] = Field(min_length=1)
+    statements: list[LessonStatement] = Field(min_length=1)
 
 
 def load_lessons() -> list[Lesson]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.labs.tuning.trials import Dimension, Trial
 from blklab.labs.tuning.tuning import Tuning, against_default
 from blklab.report.documents.comparison import CompareDocument, compare_document
@@ -73,7 +73,7 @@ class FinalistPart(TrialPart):
     """By each question that the verdict rests on."""
 
 
-class RecommendationPart(_Part):
+class ConfirmedCandidatePart(_Part):
     """The candidate that the target confirmed."""
 
     choice: str
@@ -100,7 +100,7 @@ class TuneDocument(_Part):
     finalists: list[FinalistPart]
     confirmation: CompareDocument | None
     """None if the model found nothing better than the default."""
-    recommendation: RecommendationPart | None
+    recommendation: ConfirmedCandidatePart | None
     """None if nothing beats the default."""
 
     @staticmethod
@@ -161,20 +161,20 @@ def _finalist_part(trial: Trial, tuning: Tuning) -> FinalistPart:
     )
 
 
-def _recommendation_part(tuning: Tuning) -> RecommendationPart | None:
+def _recommendation_part(tuning: Tuning) -> ConfirmedCandidatePart | None:
     found = tuning.recommendation
     if found is None:
         return None
     target = tuning.request.experiment.parsed_target
     words = ["blklab", "apply", found.choice.without_label, "--device", tuning.request.experiment.target]
-    return RecommendationPart(
+    return ConfirmedCandidatePart(
         choice=found.choice.without_label,
         gains=[_gain_part(pair) for pair in found.gains],
         apply_command=shlex.join(words) if isinstance(target, PathTarget) else None,
     )
 
 
-def _gain_part(pair: Comparison) -> GainPart:
+def _gain_part(pair: PairwiseComparison) -> GainPart:
     return GainPart(
         workload=pair.workload,
         metric=pair.metric,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from blklab.labs.tuning.document import GainPart, RecommendationPart, TrialPart, TuneDocument
+from blklab.labs.tuning.document import ConfirmedCandidatePart, GainPart, TrialPart, TuneDocument
 from blklab.quantities.formatting import count_of, metric_title, ratio_text
 
 
@@ -42,7 +42,7 @@ def choice_text(trial: TrialPart) -> str:
     return ":".join([trial.scheduler, *(f"{key}={value}" for key, value in trial.settings.items())])
 
 
-def _confirmed(document: TuneDocument, found: RecommendationPart | None) -> str:
+def _confirmed(document: TuneDocument, found: ConfirmedCandidatePart | None) -> str:
     if found is not None:
         return f"On {document.target} it has {_gains_text(found.gains)}, against {document.default}."
     if document.confirmation is None and document.finalists:

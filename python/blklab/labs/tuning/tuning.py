@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from blklab.analysis.comparison import Comparison
+from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.verdict import Analysis, analyse
 from blklab.backends import THIS_MACHINE, Session, Workers
 from blklab.errors import SpecError, TunableError, UsageError
@@ -57,7 +57,7 @@ class ConfirmedCandidate:
     """A candidate that the target has confirmed: it beats the default there."""
 
     choice: SchedulerChoice
-    gains: list[Comparison]
+    gains: list[PairwiseComparison]
     """The candidate against the default, by each question that the verdict rests on."""
 
 
@@ -252,7 +252,7 @@ def recommendation(found: Tuning) -> ConfirmedCandidate | None:
     return min(unbeaten, key=lambda one: len(one.choice.tunables), default=None)
 
 
-def _deciding(analysis: Analysis) -> list[Comparison]:
+def _deciding(analysis: Analysis) -> list[PairwiseComparison]:
     """The comparisons that the verdict rests on."""
     if analysis.goal is not None:
         return analysis.goal.comparisons
@@ -264,7 +264,7 @@ def _deciding(analysis: Analysis) -> list[Comparison]:
 
 def against_default(
     default: SchedulerChoice, choice: SchedulerChoice, analysis: Analysis
-) -> list[Comparison]:
+) -> list[PairwiseComparison]:
     """A finalist against the default, by each question that the verdict rests on."""
     return [
         pair.seen_from(choice.label)

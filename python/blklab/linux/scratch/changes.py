@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.linux.disks.loop import create_over
-from blklab.linux.machine.host_change import HostChange, ProgramRun, required, shell_of
+from blklab.linux.machine.host_change import HostChange, required, shell_of
 from blklab.linux.scratch.data_files import fill, lay_out, reserved, write_error
 
 if TYPE_CHECKING:
@@ -60,14 +60,34 @@ class PlainFolder(HostChange):
     """A directory in one of the run's."""
 
     path: Path
+    mode: int = 0o700
+    """By default for its owner alone."""
+    parents: bool = False
+    """Whether to make those above it too, where they are missing."""
 
     def make(self) -> None:
         """Makes it."""
-        self.path.mkdir(mode=0o700)
+        self.path.mkdir(mode=self.mode, parents=self.parents)
 
     def shell(self) -> list[str]:
-        """A ``mkdir`` for its owner alone."""
-        return [f"mkdir -m 700 {shown(self.path)}"]
+        """A ``mkdir``."""
+        return [f"mkdir {'-p ' if self.parents else ''}-m {self.mode:o} {shown(self.path)}"]
+
+
+@dataclass(frozen=True)
+class FolderMode(HostChange):
+    """The mode of a directory of ours."""
+
+    path: Path
+    mode: int
+
+    def make(self) -> None:
+        """Sets it."""
+        self.path.chmod(self.mode)
+
+    def shell(self) -> list[str]:
+        """A ``chmod``."""
+        return [f"chmod {self.mode:o} {shown(self.path)}"]
 
 
 @dataclass(frozen=True)
@@ -87,8 +107,9 @@ class RandomFile(HostChange):
         lay_out(self.path.parent, {self.path.name: self.length_bytes})
 
     def shell(self) -> list[str]:
-        """A ``head`` of the kernel's random data."""
-        return [f"head -c {self.length_bytes} /dev/urandom > {shown(self.path)}"]
+        """A ``head`` of the kernel's random data, and a ``sync``."""
+        path = shown(self.path)
+        return [f"head -c {self.length_bytes} /dev/urandom > {path}", f"sync {path}"]
 
 
 @dataclass(frozen=True)
@@ -122,8 +143,8 @@ class RandomDevice(HostChange):
 class OwnMount(HostChange):
     """A mount in one of the run's directories; the journal unmounts it."""
 
-    words: tuple[str, ...]
-    """The command."""
+    mount: HostChange
+    """Mounts it, without a record."""
     point: Path
     journal: Journal | None
     """None in a dry run."""
@@ -135,15 +156,31 @@ class OwnMount(HostChange):
             MissingToolError, RequirementError: if ``mount`` is missing, or fails.
         """
         required(self.journal).own_mount(self.point)
-        self._run.make()
+        self.mount.make()
 
     def shell(self) -> list[str]:
         """The ``mount``."""
-        return self._run.shell()
+        return self.mount.shell()
 
-    @property
-    def _run(self) -> ProgramRun:
-        return ProgramRun(self.words, "mount")
+
+@dataclass(frozen=True)
+class BindMount(HostChange):
+    """A held directory at another place, where nobody else can rename."""
+
+    source: HeldFolder
+    point: Path
+
+    def make(self) -> None:
+        """Mounts it.
+
+        Raises:
+            RequirementError: if the kernel refuses.
+        """
+        self.source.held.bind_to(self.point)
+
+    def shell(self) -> list[str]:
+        """A ``mount --bind``."""
+        return [f"mount --bind -o nosuid,nodev {shown(self.source.path)} {shown(self.point)}"]
 
 
 @dataclass
@@ -182,6 +219,11 @@ class LoopOverFile(HostChange):
             attach = f"device=$(losetup --find --show --direct-io=on {file})"
         return [f"fallocate -l {self.length_bytes} {file}", attach]
 
+    @property
+    def shown_node(self) -> str:
+        """The device for a shell that has run these."""
+        return '"$device"' if self.node is None else self.node
+
 
 class LaidOutFiles:
     """The test files of a folder. A session may be prepared again, for loads that were not known before."""
@@ -206,4 +248,4 @@ class LaidOutFiles:
 
     def commands(self, lengths: Mapping[str, int]) -> list[str]:
         """The same as shell commands, until all are on the disk."""
-        return [*shell_of(self.changes(lengths)), f"sync -f {shown(self._folder)}"]
+        return shell_of(self.changes(lengths))

@@ -7,15 +7,13 @@ there. A device has a file system of blklab's own for all commands and for the f
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.errors import RefusedError
 from blklab.linux.disks.device_in_use import check_writable_device
-from blklab.linux.machine.host_change import HostChange, shell_of
-from blklab.linux.processes.programs import run_program
+from blklab.linux.machine.host_change import HostChange, ProgramRun, shell_of
 from blklab.linux.scratch.changes import PlainFolder, RandomFile
 from blklab.linux.scratch.data_files import check_space
 from blklab.linux.scratch.layout import files_in_directory
@@ -101,15 +99,16 @@ class CommandSpace:
         if self._own is None and any(self._needs_own(workload) for workload in commands):
             if self._space.device is not None and not self._space.read_only:
                 check_writable_device(self._space.device)
-            own = self._filesystem(commands)
+            own = self._filesystem(commands, journal)
             where = self._space.device or self._space.place
             announce(f"making a file system for commands on {where}")
-            own.create(journal)
+            for change in own.creation:
+                change.make()
             self._own = own
             if self.on_device:
                 self._lay_out_beside(commands, announce)
         for workload in commands:
-            self.directory(workload).mkdir(parents=True, mode=0o755)
+            self._folder_of(workload).make()
 
     def directory(self, workload: Workload) -> Path:
         """The directory of a command."""
@@ -119,42 +118,33 @@ class CommandSpace:
             return self._mount_point / name
         return self._space.folder / _PLAIN_FOLDER / name
 
-    def empty_page_cache(self) -> None:
-        """Empties the page cache of blklab's own file system.
-
-        Raises:
-            RequirementError: if it is still in use.
-        """
-        if self._own is None:
-            raise RuntimeError("no command is cold")
-        self._own.empty_page_cache()
-
-    def write_back(self, workload: Workload) -> None:
-        """Writes the dirty pages of a command's file system to the disk."""
-        run_program(["sync", "-f", str(self.directory(workload))], package="coreutils")
+    def page_cache_changes(self, workload: Workload) -> list[HostChange]:
+        """The changes before a run: a cold command's file system loses its pages, a warm one's is synced."""
+        if workload.command is not None and workload.command.cold:
+            return self._filesystem([workload]).remounting
+        return [ProgramRun(("sync", "-f", str(self.directory(workload))), "coreutils")]
 
     def creation_commands(self, workload: Workload) -> list[str]:
         """The steps of `prepare` for one command as shell commands."""
-        lines = self._filesystem([workload]).creation_commands() if self._needs_own(workload) else []
+        changes = [*self._filesystem([workload]).creation] if self._needs_own(workload) else []
         if self.on_device and workload.beside is not None:
-            lines += shell_of(self._beside_changes([workload]))
-        return [*lines, f"mkdir -p {shlex.quote(str(self.directory(workload)))}"]
+            changes += self._beside_changes([workload])
+        return shell_of([*changes, self._folder_of(workload)])
 
-    def remount_commands(self, workload: Workload) -> list[str]:
-        """The steps of `empty_page_cache` as shell commands."""
-        return self._filesystem([workload]).remount_commands()
+    def _folder_of(self, workload: Workload) -> PlainFolder:
+        return PlainFolder(self.directory(workload), mode=0o755, parents=True)
 
     def _needs_own(self, workload: Workload) -> bool:
         return self.on_device or (workload.command is not None and workload.command.cold)
 
-    def _filesystem(self, commands: Iterable[Workload]) -> OwnFilesystem:
+    def _filesystem(self, commands: Iterable[Workload], journal: Journal | None = None) -> OwnFilesystem:
         if self._own is not None:
             return self._own
         if self._space.device is not None:
-            return OwnFilesystem(self._space.device, self._mount_point)
+            return OwnFilesystem(self._space.device, self._mount_point, journal)
         size_bytes = sum(_space_of(workload) for workload in commands if self._needs_own(workload))
         image = Image((self._space.folder or Path()) / _IMAGE_NAME, size_bytes)
-        return OwnFilesystem(image, self._mount_point)
+        return OwnFilesystem(image, self._mount_point, journal)
 
     def _lay_out_beside(self, commands: Sequence[Workload], announce: Announce) -> None:
         lengths = files_in_directory(loads_beside(commands))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.linux.machine.host_change import shell_of
-from blklab.linux.scratch.changes import HeldFolder, LaidOutFiles, PlainFolder, shown
+from blklab.linux.scratch.changes import HeldFolder, LaidOutFiles
 from blklab.linux.scratch.data_files import check_space
 from blklab.linux.scratch.layout import JobRegions, files_in_directory, regions_in_directory
 from blklab.linux.scratch.run_folder import PASSABLE, RunFolder
@@ -20,7 +20,6 @@ from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Workload
 
 if TYPE_CHECKING:
-    from blklab.linux.directories.held_directory import HeldDirectory
     from blklab.linux.journal.journal import Journal
 
 
@@ -48,7 +47,9 @@ class ScratchDirectory:
         self._run_folder = run_folder
         self._scratch = self.place / f".blklab-{run_id}"
         self.folder: Path = run_folder.path / DATA_NAME
-        self._held: HeldDirectory | None = None
+        self._made = HeldFolder(self._scratch, journal)
+        self._mounting = run_folder.mounting(self._made, DATA_NAME)
+        self._is_made = False
         self._files = LaidOutFiles(self.folder)
 
     def check(self, workloads: Sequence[Workload]) -> None:
@@ -64,19 +65,19 @@ class ScratchDirectory:
             raise RuntimeError("a dry run lays out no files")
         if lengths:
             announce(f"laying out {format_bytes(total)} of test files in {self._scratch}")
-        if self._held is None:
-            folder = HeldFolder(self._scratch, self._journal)
-            folder.make()
-            held = folder.held
-            self._run_folder.mount(held, DATA_NAME)
-            self._held = held
+        if not self._is_made:
+            self._made.make()
+            self._run_folder.ready()
+            for change in self._mounting:
+                change.make()
+            self._is_made = True
         self._files.lay_out(lengths)
 
     def let_others_pass(self) -> None:
         """Lets other users pass through the directory."""
-        if self._held is None:
+        if not self._is_made:
             raise RuntimeError("it has not been made")
-        self._held.chmod(PASSABLE)
+        self._made.held.chmod(PASSABLE)
 
     def _missing(self, workloads: Sequence[Workload]) -> dict[str, int]:
         return self._files.missing(files_in_directory(workloads))
@@ -91,12 +92,8 @@ class ScratchDirectory:
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
         """Creation of the directory, which is mounted where nobody else can rename, and its files."""
-        scratch, folder = shown(self._scratch), shown(self.folder)
-        return [
-            *shell_of([HeldFolder(self._scratch, None), self._run_folder.change, PlainFolder(self.folder)]),
-            f"mount --bind -o nosuid,nodev {scratch} {folder}",
-            *self._files.commands(files_in_directory(workloads)),
-        ]
+        making = shell_of([self._made, self._run_folder.change, *self._mounting])
+        return [*making, *self._files.commands(files_in_directory(workloads))]
 
     def close(self) -> None:
         """Holds nothing; the journal removes the directory."""

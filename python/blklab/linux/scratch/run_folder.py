@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.linux.scratch.changes import HeldFolder
+from blklab.linux.machine.host_change import HostChange
+from blklab.linux.scratch.changes import BindMount, HeldFolder, OwnMount, PlainFolder
 
 if TYPE_CHECKING:
     from blklab.linux.directories.held_directory import HeldDirectory
@@ -48,25 +49,15 @@ class RunFolder:
         """Lets other users pass through it."""
         self._made.chmod(PASSABLE)
 
-    def mount(self, directory: HeldDirectory, name: str) -> Path:
-        """Mounts a directory below it, where nobody else can rename; the journal unmounts it.
+    def mounting(self, folder: HeldFolder, name: str) -> list[HostChange]:
+        """The changes that mount a directory below it, where nobody else can rename, once it is there.
 
         Args:
-            directory: One of blklab's own.
+            folder: One of blklab's own.
             name: Of the mount point.
-
-        Returns:
-            The mount point.
-
-        Raises:
-            RequirementError: if the kernel refuses.
         """
-        point = self.ready() / name
-        point.mkdir(mode=0o700)
-        if self._journal is not None:
-            self._journal.own_mount(point)
-        directory.bind_to(point)
-        return point
+        point = self.path / name
+        return [PlainFolder(point), OwnMount(BindMount(folder, point), point, self._journal)]
 
     @property
     def _made(self) -> HeldDirectory:

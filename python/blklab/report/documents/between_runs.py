@@ -26,7 +26,7 @@ class ComparedRunPart(Part):
     blocks: int
 
 
-class ChangePart(RatioPart):
+class MetricChangePart(RatioPart):
     """One scheduler under one workload by one metric: `ratio` is the second experiment over the first."""
 
     workload: str
@@ -57,8 +57,8 @@ class ChangeDocument(Part):
     paired: bool
     """Whether blocks correspond: models with the same seed."""
     status: Literal["slower", "faster", "mixed", "same", "undecided"]
-    changes: list[ChangePart]
-    shifts: list[ChangePart]
+    changes: list[MetricChangePart]
+    shifts: list[MetricChangePart]
     """Changes relative to another scheduler, which a drift of the whole disk does not touch."""
     set_up: list[SetUpDifferencePart]
     remarks: list[str]
@@ -74,8 +74,8 @@ def change_document(found: RunsComparison) -> ChangeDocument:
         margin=found.margin,
         paired=found.paired,
         status=found.status,
-        changes=[ChangePart.of(one) for one in found.changes],
-        shifts=[ChangePart.of(one) for one in found.shifts],
+        changes=[MetricChangePart.of(one) for one in found.changes],
+        shifts=[MetricChangePart.of(one) for one in found.shifts],
         set_up=[SetUpDifferencePart.of(one) for one in found.set_up],
         remarks=[change_remark_text(remark) for remark in found.remarks],
     )

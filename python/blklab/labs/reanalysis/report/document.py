@@ -37,7 +37,7 @@ class ProblemPart(Part):
     message: str
 
 
-class DesignPart(Part):
+class DataDesignPart(Part):
     """The design of the values."""
 
     factor: str | None
@@ -145,7 +145,7 @@ class AnalyseDocument(Part):
     files: list[FilePart]
     problems: list[ProblemPart]
     notes: list[str]
-    designs: list[DesignPart]
+    designs: list[DataDesignPart]
     cells: list[StratumPart]
 
 
@@ -164,7 +164,7 @@ def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
             for one in analysis.problems
         ],
         notes=analysis.notes,
-        designs=[DesignPart.of(section.design) for section in analysis.sections],
+        designs=[DataDesignPart.of(section.design) for section in analysis.sections],
         cells=[
             _cell(found, section, index, analysis)
             for index, section in enumerate(analysis.sections)

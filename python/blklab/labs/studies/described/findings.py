@@ -42,7 +42,7 @@ from blklab.labs.studies.replication.pictures import (
 )
 from blklab.labs.studies.replication.result import (
     ComparedValue,
-    Estimate,
+    IntervalEstimate,
     Statement,
     StatementOutcome,
     StudyResult,
@@ -121,7 +121,7 @@ class _Findings:
     def _printed(self, name: str | None) -> Published | None:
         return None if name is None else self.published[name]
 
-    def _ours(self, rows: ValueRows, ours: ByBlock, label: str, over: str | None) -> Estimate | None:
+    def _ours(self, rows: ValueRows, ours: ByBlock, label: str, over: str | None) -> IntervalEstimate | None:
         runs = list(ours.get(label, {}).values())
         if rows.statistic == "replayed ratio":
             series = self.description.series[rows.ours]
@@ -188,7 +188,7 @@ def _session_lines(runs: Published, *, dashed: bool) -> Iterator[LineSeries]:
         begun += len(values)
 
 
-def _theirs(rows: ValueRows, theirs: Published, label: str, over: str | None) -> Estimate | None:
+def _theirs(rows: ValueRows, theirs: Published, label: str, over: str | None) -> IntervalEstimate | None:
     if label not in theirs or (over is not None and over not in theirs):
         return None
     others = theirs[over] if over is not None else []
@@ -197,23 +197,23 @@ def _theirs(rows: ValueRows, theirs: Published, label: str, over: str | None) ->
     return _of_runs(rows, list(theirs[label]), list(others))
 
 
-def _of_runs(rows: ValueRows, runs: list[float], others: list[float]) -> Estimate | None:
+def _of_runs(rows: ValueRows, runs: list[float], others: list[float]) -> IntervalEstimate | None:
     """Their mean, deviation or ratio of means; None without runs."""
     if not runs:
         return None
     if rows.statistic == "deviation":
         percent = deviation_percent(runs)
-        return None if percent is None else Estimate(percent)
+        return None if percent is None else IntervalEstimate(percent)
     if rows.statistic == "ratio of means":
         below = arithmetic_mean(others) if others else 0.0
-        return Estimate(arithmetic_mean(runs) / below) if below else None
+        return IntervalEstimate(arithmetic_mean(runs) / below) if below else None
     return _mean(runs)
 
 
-def _mean(runs: Iterable[float]) -> Estimate:
+def _mean(runs: Iterable[float]) -> IntervalEstimate:
     """The geometric mean; the arithmetic one, without an interval, of runs that are 0."""
     values = list(runs)
-    return mean_of(values) if min(values) > 0 else Estimate(arithmetic_mean(values))
+    return mean_of(values) if min(values) > 0 else IntervalEstimate(arithmetic_mean(values))
 
 
 def _interval_rows(part: PictureRows, values: list[ComparedValue]) -> Iterator[IntervalRow]:
@@ -265,7 +265,7 @@ def compare_scatter(ours: ByBlock, more: str, less: str) -> tuple[StatementOutco
     spread = spread_ratio(Sample(pair[0]), Sample(pair[1]))
     if spread is None:
         return "undecided", f"{more} and {less}: too few runs"
-    ratio = Estimate(spread.ratio, *spread.interval(CONFIDENCE))
+    ratio = IntervalEstimate(spread.ratio, *spread.interval(CONFIDENCE))
     return greater("", "", ratio).outcome, f"{more} over {less} {estimate_text(ratio)}"
 
 
@@ -279,12 +279,12 @@ def _scattered(one: DescribedStatement, ours: ByBlock) -> Statement | None:
     return Statement(one.name, one.says, one.origin, outcome, said, one.why)
 
 
-def _changes(one: DescribedStatement, rows: Mapping[str, Estimate | None]) -> Statement:
+def _changes(one: DescribedStatement, rows: Mapping[str, IntervalEstimate | None]) -> Statement:
     found = matters(one.name, one.says, rows, why=one.why)
     return replace(found, origin=one.origin)
 
 
-def _includes_1(one: DescribedStatement, rows: Mapping[str, Estimate | None]) -> Statement:
+def _includes_1(one: DescribedStatement, rows: Mapping[str, IntervalEstimate | None]) -> Statement:
     known = {name: ratio for name, ratio in rows.items() if ratio is not None}
     inside = [(ratio.low or 0.0) <= 1.0 <= (ratio.high or math.inf) for ratio in known.values()]
     found = "; ".join(f"{name} {estimate_text(ratio)}" for name, ratio in known.items())
@@ -301,7 +301,9 @@ _RUNS: Mapping[StatementKind, Callable[[DescribedStatement, ByBlock], Statement 
     "less scattered": _scattered,
 }
 """How a kind of statement on a series' runs is decided."""
-_TABLES: Mapping[StatementKind, Callable[[DescribedStatement, Mapping[str, Estimate | None]], Statement]] = {
+_TABLES: Mapping[
+    StatementKind, Callable[[DescribedStatement, Mapping[str, IntervalEstimate | None]], Statement]
+] = {
     "changes": _changes,
     "includes 1": _includes_1,
 }

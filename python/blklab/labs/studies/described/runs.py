@@ -19,7 +19,7 @@ from blklab.labs.studies.described.description import (
     MeasuredSeries,
     PublishedRuns,
 )
-from blklab.labs.studies.replication.result import Estimate
+from blklab.labs.studies.replication.result import IntervalEstimate
 from blklab.labs.studies.replication.statements import CONFIDENCE, mean_of
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.experiment import ExperimentRecord
@@ -94,19 +94,19 @@ def paired_ratios(values: ByBlock, first: str, second: str) -> list[float]:
     ]
 
 
-def paired_ratio(values: ByBlock, first: str, second: str) -> Estimate | None:
+def paired_ratio(values: ByBlock, first: str, second: str) -> IntervalEstimate | None:
     """Mean of the ratios within blocks; None without any."""
     ratios = paired_ratios(values, first, second)
     return mean_of(ratios) if ratios else None
 
 
-def unpaired_ratio(first: Sequence[float], second: Sequence[float]) -> Estimate:
+def unpaired_ratio(first: Sequence[float], second: Sequence[float]) -> IntervalEstimate:
     """Ratio of geometric means of independent runs, with Welch's interval of the logarithms."""
     logs = [Sample([math.log(value) for value in values]) for values in (first, second)]
     difference = independent_difference(*logs)
     interval = difference.interval(CONFIDENCE)
     low, high = (None, None) if interval is None else (math.exp(bound) for bound in interval)
-    return Estimate(math.exp(difference.estimate), low, high)
+    return IntervalEstimate(math.exp(difference.estimate), low, high)
 
 
 def arithmetic_mean(values: Sequence[float]) -> float:

@@ -19,7 +19,7 @@ from blklab.labs.studies.hdparm.timing_tests import (
 )
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.pictures import LinePicture, LineSeries
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, StudyResult
+from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate, StudyResult
 from blklab.labs.studies.replication.statements import greater, mean_of, within
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.experiment import ExperimentRecord
@@ -51,7 +51,7 @@ def read_busy_wait(
         reason = "this machine's kernel is not replaced"
         runs = enumerate(printed, start=1)
         return StudyResult(
-            [ComparedValue(f"run {n}", table, UNIT, Estimate(rate), None, reason) for n, rate in runs]
+            [ComparedValue(f"run {n}", table, UNIT, IntervalEstimate(rate), None, reason) for n, rate in runs]
         )
     measured = {
         size: _waiting(records, wait, options, size)
@@ -67,18 +67,20 @@ def read_busy_wait(
             f"commands of at most {size} KiB",
             table,
             UNIT,
-            Estimate(arithmetic_mean(printed)) if size == wait.usual_max_sectors_kb else None,
-            Estimate(one.rate),
+            IntervalEstimate(arithmetic_mean(printed)) if size == wait.usual_max_sectors_kb else None,
+            IntervalEstimate(one.rate),
         )
         for size, one in measured.items()
     ]
     unknown = "it depends on unknown hardware"
-    values.append(ComparedValue("none", table, UNIT, Estimate(_published(folder, "none")[0]), None, unknown))
+    values.append(
+        ComparedValue("none", table, UNIT, IntervalEstimate(_published(folder, "none")[0]), None, unknown)
+    )
     statements = [
         within(
             "rate-from-dispatches",
             f"The rate is the bytes of a dispatch over {wait.wait}, within 10 %, at every command size",
-            Estimate(arithmetic_mean(kept), min(kept), max(kept)),
+            IntervalEstimate(arithmetic_mean(kept), min(kept), max(kept)),
             1 - _WITHIN,
             1 + _WITHIN,
             why="the disk gets only the requests that kyber dispatches",
@@ -86,7 +88,7 @@ def read_busy_wait(
         within(
             "published-rate-between",
             f"Published rates lie between ours at {sizes[0]} and {sizes[1]} KiB a command",
-            Estimate(arithmetic_mean(printed), min(printed), max(printed)),
+            IntervalEstimate(arithmetic_mean(printed), min(printed), max(printed)),
             small,
             large,
             unit=UNIT,
@@ -95,7 +97,7 @@ def read_busy_wait(
         greater(
             "patched-kyber-slower",
             "The patched kyber is slower than none in buffered reads",
-            Estimate(min(falls)),
+            IntervalEstimate(min(falls)),
             why=f"{mean_of(falls).value:.0f} times on average over command sizes",
         ),
     ]

@@ -12,7 +12,7 @@ from blklab.labs.studies.replication.specs import study_spec
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choices
-from blklab.spec.sweeps import Sweep
+from blklab.spec.sweeps import TunableSweep
 from blklab.spec.workloads import Workload
 
 AGREEMENT = "hdparm-and-job"
@@ -159,7 +159,7 @@ def _spec(
     blocks: int,
     as_printed: bool = False,
     queue: Mapping[str, str] | None = None,
-    sweep: Sweep | None = None,
+    sweep: TunableSweep | None = None,
 ) -> ExperimentSpec:
     """One experiment on a modelled device; on the host always on a loop device over a file."""
     target = f"{options.backend}:{device}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from blklab.labs.studies.replication.pictures import IntervalRow
-from blklab.labs.studies.replication.result import ComparedValue, Estimate
+from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate
 
 
-def interval_row(label: str, quantity: Estimate, *, published: bool = False) -> IntervalRow:
+def interval_row(label: str, quantity: IntervalEstimate, *, published: bool = False) -> IntervalRow:
     """A value with its interval as a row."""
     return IntervalRow(label, quantity.value, quantity.low, quantity.high, published=published)
 

@@ -14,7 +14,7 @@ from blklab.labs.studies.hdparm.set_up import FourSchedulersSetUp, StudiedMachin
 from blklab.labs.studies.hdparm.timing_tests import WHY_EQUAL, mebibyte_rates, rates_of
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.pictures import IntervalPicture
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, StudyResult
+from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate, StudyResult
 from blklab.labs.studies.replication.statements import equal, greater, mean_of
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.experiment import ExperimentRecord
@@ -81,8 +81,8 @@ def _read_test(
             f"{label} over {first}",
             f"{title}: {printed_test}, as printed",
             "",
-            Estimate(means[label] / means[first]),
-            Estimate(ours[label] / ours[first]),
+            IntervalEstimate(means[label] / means[first]),
+            IntervalEstimate(ours[label] / ours[first]),
         )
         for label in others
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from blklab.labs.studies.replication.options import Scaled, StudyOptions, TomlTable
 from blklab.quantities.units import parse_duration_ns
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
-from blklab.spec.sweeps import Sweep
+from blklab.spec.sweeps import TunableSweep
 
 TUNED_SCHEDULER = "mq-deadline"
 
@@ -117,9 +117,9 @@ class Tunables(TomlTable):
         return {name: self._choice({name: value}) for name, value in self.values.items()}
 
     @property
-    def sweep(self) -> Sweep:
+    def sweep(self) -> TunableSweep:
         """All combinations of the values with what was in force before."""
-        return Sweep(base=self.before, levels={name: [value] for name, value in self.values.items()})
+        return TunableSweep(base=self.before, levels={name: [value] for name, value in self.values.items()})
 
     @property
     def variants(self) -> dict[str, SchedulerChoice]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from blklab.labs.studies.described.description import MeasuredSeries
 from blklab.labs.studies.described.runs import COUNT, measured_runs
 from blklab.labs.studies.hdparm.jobs import BUFFERED, BUSY, CACHED
-from blklab.labs.studies.replication.result import Estimate
+from blklab.labs.studies.replication.result import IntervalEstimate
 from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
@@ -36,11 +36,11 @@ def job_ios(record: ExperimentRecord, job_name: str) -> dict[str, dict[int, floa
     return measured_runs(record, MeasuredSeries(experiment="", workload=BUSY, job=job_name, metric=COUNT))
 
 
-def inverse(ratio: Estimate) -> Estimate:
+def inverse(ratio: IntervalEstimate) -> IntervalEstimate:
     """The reciprocal of a ratio, with its interval."""
     if ratio.low is None or ratio.high is None:
-        return Estimate(1 / ratio.value)
-    return Estimate(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
+        return IntervalEstimate(1 / ratio.value)
+    return IntervalEstimate(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
 
 
 def requests_of(sample: RunSample) -> int | None:

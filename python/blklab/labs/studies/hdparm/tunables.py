@@ -20,7 +20,7 @@ from blklab.labs.studies.hdparm.jobs import BUFFERED, BUSY, BUSY_JOBS, TESTS
 from blklab.labs.studies.hdparm.set_up import Tunables
 from blklab.labs.studies.hdparm.timing_tests import inverse, job_ios, mebibyte_rates, rates_of
 from blklab.labs.studies.replication.pictures import IntervalPicture
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate, Statement, StudyResult
 from blklab.labs.studies.replication.statements import equal, greater, matters, mean_of
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.experiment import ExperimentRecord
@@ -80,13 +80,13 @@ def _printed(
             f"{name} = {tunables.values[name]}",
             f"{TESTS[test].capitalize()} with a tunable changed, relative to the baseline, one run each",
             "",
-            Estimate(theirs / before),
-            Estimate(rates_of(record, test, choice.label)[0] / ours_before),
+            IntervalEstimate(theirs / before),
+            IntervalEstimate(rates_of(record, test, choice.label)[0] / ours_before),
         )
 
 
 def _reader_statements(
-    tunables: Tunables, effects: Mapping[str, Estimate], record: ExperimentRecord
+    tunables: Tunables, effects: Mapping[str, IntervalEstimate], record: ExperimentRecord
 ) -> Iterator[Statement]:
     for name, ratio in effects.items():
         yield equal(
@@ -157,7 +157,7 @@ def _read_busy(tunables: Tunables, record: ExperimentRecord) -> StudyResult:
     return found
 
 
-def _effects(record: ExperimentRecord, tunables: Tunables, job: str | None) -> dict[str, Estimate]:
+def _effects(record: ExperimentRecord, tunables: Tunables, job: str | None) -> dict[str, IntervalEstimate]:
     """The effect of each value, by tunable; averaged over the others' combinations if they were crossed.
 
     Args:
@@ -192,5 +192,5 @@ def _sweep_effects(record: ExperimentRecord, job: str | None) -> Sequence[Effect
     return sweep_findings(sweep, experiment_values(record), design_of(record.spec)).effects
 
 
-def _quantity(effect: Effect) -> Estimate:
-    return Estimate(effect.ratio, effect.ci_low, effect.ci_high)
+def _quantity(effect: Effect) -> IntervalEstimate:
+    return IntervalEstimate(effect.ratio, effect.ci_low, effect.ci_high)

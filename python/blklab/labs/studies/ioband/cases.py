@@ -18,7 +18,7 @@ from blklab.labs.studies.ioband.shares import (
     shares_text,
 )
 from blklab.labs.studies.replication.pictures import MatrixPicture, Picture
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate, Statement, StudyResult
 from blklab.labs.studies.replication.statements import within
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.quantities.formatting import rounded
@@ -84,7 +84,7 @@ def _case_statements(
             f"{case.capitalize()}: on the partition, each group gets a third, within "
             f"{THIRDS_WITHIN_POINTS:g} "
             "percentage points.",
-            Estimate(farthest(mean, _THIRDS)),
+            IntervalEstimate(farthest(mean, _THIRDS)),
             0,
             THIRDS_WITHIN_POINTS,
             unit="percentage points",
@@ -103,7 +103,7 @@ def _completion(case: str, buffered: bool, set_up: IobandSetUp, aimed: Mapping[s
             f"{number}-flusher",
             f"{case.capitalize()} on the ioband device: each group still gets a third of buffered writes, "
             f"within {THIRDS_WITHIN_POINTS:g} percentage points.",
-            Estimate(farthest(writes, _THIRDS)),
+            IntervalEstimate(farthest(writes, _THIRDS)),
             0,
             THIRDS_WITHIN_POINTS,
             unit="percentage points",
@@ -116,7 +116,7 @@ def _completion(case: str, buffered: bool, set_up: IobandSetUp, aimed: Mapping[s
         f"{number}-completion",
         f"{case.capitalize()} on the ioband device: when each group runs equal work to its end, the heaviest "
         "group's printed share lies above a third and well below its weight.",
-        Estimate(mean[-1]),
+        IntervalEstimate(mean[-1]),
         _THIRDS[-1] + THIRDS_WITHIN_POINTS,
         set_up.wanted[-1] - 2 * THIRDS_WITHIN_POINTS,
         unit="%",
@@ -140,7 +140,7 @@ def _elevator(case: str, folder: StudyFolder, set_up: IobandSetUp, record: Exper
         f"{case.replace(' ', '-')}-elevator",
         f"{case.capitalize()}: under {first}, the longest wait for random I/O is within "
         f"{100 * WAIT_WITHIN:g} % of the published one.",
-        Estimate(waits[first] / printed),
+        IntervalEstimate(waits[first] / printed),
         1 - WAIT_WITHIN,
         1 + WAIT_WITHIN,
         why=f"published {rounded(printed)} ms; {spelt}. {tasks} threads with slices of 100 ms each make "
@@ -173,8 +173,8 @@ def _share_values(case: str, phase: str, theirs: Shares, ours: Shares) -> list[C
             f"{phase}, group {group}",
             f"{case.capitalize()}: shares of the rates",
             "%",
-            Estimate(x),
-            Estimate(y),
+            IntervalEstimate(x),
+            IntervalEstimate(y),
         )
         for group, x, y in zip(GROUPS, theirs, ours, strict=True)
     ]
@@ -189,7 +189,8 @@ def _latency_values(case: str, phase: str, theirs: Latencies, ours: Latencies) -
         ("over 10 s", "%", theirs.over_10s_percent, ours.over_10s_percent),
     )
     return [
-        ComparedValue(f"{phase}, {name}", table, unit, Estimate(x), Estimate(y)) for name, unit, x, y in pairs
+        ComparedValue(f"{phase}, {name}", table, unit, IntervalEstimate(x), IntervalEstimate(y))
+        for name, unit, x, y in pairs
     ]
 
 

@@ -9,7 +9,7 @@ from blklab.labs.studies.ioband.experiments import BUFFERED, competing_name, com
 from blklab.labs.studies.ioband.set_up import GROUPS, PHASES, IobandSetUp
 from blklab.labs.studies.ioband.shares import Shares, competing_shares, farthest, shares_text
 from blklab.labs.studies.replication.pictures import LinePicture, LineSeries, MatrixPicture
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate, Statement, StudyResult
 from blklab.labs.studies.replication.statements import greater, within
 from blklab.records.experiment import ExperimentRecord
 
@@ -58,7 +58,7 @@ def read_competing(set_up: IobandSetUp, records: Mapping[str, ExperimentRecord])
             "four-threads-too-few",
             f"With {few} threads in each group, as in the document, the shares miss the weights by more than "
             f"{WITHIN_POINTS:g} percentage points.",
-            Estimate(min(farthest(found, wanted) for found in single.values())),
+            IntervalEstimate(min(farthest(found, wanted) for found in single.values())),
             WITHIN_POINTS,
             origin="ours",
             why=f"nearest of {len(single)} cells, in percentage points; {_spelt(single)}. While a bio of a "
@@ -79,7 +79,7 @@ def read_competing(set_up: IobandSetUp, records: Mapping[str, ExperimentRecord])
             "idling-hides-weights",
             f"With {set_up.sim.schedulers[0]} beneath, sequential streams do not follow the weights: shares "
             f"miss them by more than {WITHIN_POINTS:g} percentage points.",
-            Estimate(farthest(idled, wanted)),
+            IntervalEstimate(farthest(idled, wanted)),
             WITHIN_POINTS,
             origin="ours",
             why=f"{shares_text(idled)} %: it idles for the process that it serves, which leaves the device "
@@ -107,7 +107,7 @@ def _within_weights(name: str, says: str, cells: Mapping[RunKey, Shares], wanted
     return within(
         name,
         says,
-        Estimate(farthest(cells[worst], wanted)),
+        IntervalEstimate(farthest(cells[worst], wanted)),
         0,
         WITHIN_POINTS,
         unit="percentage points",
@@ -133,7 +133,7 @@ def _buffered(set_up: IobandSetUp, record: ExperimentRecord) -> Statement:
         "competing-buffered",
         f"Buffered writes on the ioband device: each group gets a third, within {WITHIN_POINTS:g} percentage "
         "points, whatever its weight.",
-        Estimate(farthest(cells[worst], third)),
+        IntervalEstimate(farthest(cells[worst], third)),
         0,
         WITHIN_POINTS,
         unit="percentage points",
@@ -150,8 +150,8 @@ def _intended_values(
             f"{scheduler}, {phase}, group {group}",
             f"On the ioband device, {many} threads: shares",
             "%",
-            Estimate(intended),
-            Estimate(share),
+            IntervalEstimate(intended),
+            IntervalEstimate(share),
             beside="intended",
         )
         for (scheduler, phase, threads), found in shares.items()

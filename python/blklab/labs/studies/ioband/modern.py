@@ -17,7 +17,7 @@ from blklab.labs.studies.ioband.set_up import GROUPS, IobandSetUp
 from blklab.labs.studies.ioband.shares import Shares, competing_shares, farthest, shares_text
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.pictures import IntervalPicture, IntervalRow
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate, Statement, StudyResult
 from blklab.labs.studies.replication.statements import within
 from blklab.records.experiment import ExperimentRecord
 
@@ -64,8 +64,8 @@ def read_modern(
             f"{_run_name(controller, disk, phase)}, group {group}",
             "Today's controllers: shares",
             "%",
-            Estimate(intended),
-            Estimate(share),
+            IntervalEstimate(intended),
+            IntervalEstimate(share),
             beside="intended",
         )
         for (controller, disk, phase), found in shares_by_run.items()
@@ -98,7 +98,7 @@ def _statement(controller: str, disk: str, shares_by_run: SharesByRun, set_up: I
         return Statement(name, says, "ours", "undecided", "no run succeeded")
     found = "; ".join(f"{phase} {shares_text(shares)} %" for (_, _, phase), shares in mine.items())
     worst = max(farthest(shares, wanted) for shares in mine.values())
-    return within(name, says, Estimate(worst), 0, WITHIN_POINTS, unit="percentage points", why=found)
+    return within(name, says, IntervalEstimate(worst), 0, WITHIN_POINTS, unit="percentage points", why=found)
 
 
 def _run_name(controller: str, disk: str, phase: str) -> str:

@@ -23,7 +23,7 @@ from blklab.labs.studies.ionice.experiments import REPEATED, SSD, command_time_n
 from blklab.labs.studies.ionice.set_up import SAMPLE_NS, IoniceSetUp, PublishedDisk
 from blklab.labs.studies.ionice.shares import ratios, seconds_of
 from blklab.labs.studies.replication.pictures import LinePicture, LineSeries
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate, Statement, StudyResult
 from blklab.labs.studies.replication.statements import equal, estimate_text, mean_of, within
 from blklab.quantities.units import parse_duration_ns
 from blklab.records.experiment import ExperimentRecord
@@ -60,7 +60,7 @@ def irregular_ratio(command_ms: float, irregularity: float) -> float:
 
 
 def read_distance(
-    records: Mapping[str, ExperimentRecord], set_up: IoniceSetUp, disk: PublishedDisk, ratio: Estimate
+    records: Mapping[str, ExperimentRecord], set_up: IoniceSetUp, disk: PublishedDisk, ratio: IntervalEstimate
 ) -> StudyResult:
     """Compares regular disks with counted turns, and irregular disks with the law and the published ratio."""
     label = set_up.distance.schedulers[0]
@@ -77,7 +77,7 @@ def read_distance(
                 "standard deviation of a second's total, over the mean",
                 IRREGULARITY_TABLE,
                 "",
-                Estimate(disk.irregularity),
+                IntervalEstimate(disk.irregularity),
                 spread,
             )
         ],
@@ -135,14 +135,18 @@ def read_distance(
 
 
 def _regular_statement(
-    regular: list[float], counted: list[float], command_ms: float, ratio: Estimate, set_up: IoniceSetUp
+    regular: list[float],
+    counted: list[float],
+    command_ms: float,
+    ratio: IntervalEstimate,
+    set_up: IoniceSetUp,
 ) -> Statement:
     distance = max(abs(one / other - 1) for one, other in zip(regular, counted, strict=True))
     times = set_up.distance.command_times
     return within(
         "distance-command-time",
         "On a regular disk a turn under cfq serves blocks of two commands until one ends after its slice.",
-        Estimate(distance),
+        IntervalEstimate(distance),
         0.0,
         REGULAR_WITHIN,
         why=f"largest relative distance of the ratio, over commands of {times[0]} to {times[-1]}. At the "
@@ -157,7 +161,7 @@ def _law_statement(irregular: list[tuple[float, float]], law: list[float]) -> St
         "distance-irregularity-law",
         "On an irregular disk the ratio is (180 + c)/(40 + c), with c half the squared relative deviation of "
         "a second's total, times 1000 ms.",
-        Estimate(distance),
+        IntervalEstimate(distance),
         0.0,
         IRREGULAR_WITHIN,
         why="largest relative distance of the ratio. A stalled command delays the end of a short turn by as "
@@ -169,9 +173,9 @@ def _law_statement(irregular: list[tuple[float, float]], law: list[float]) -> St
 def _irregular_statement(
     record: ExperimentRecord,
     label: str,
-    spread: Estimate,
+    spread: IntervalEstimate,
     disk: PublishedDisk,
-    ratio: Estimate,
+    ratio: IntervalEstimate,
     command_ms: float,
 ) -> Statement:
     law = irregular_ratio(command_ms, disk.irregularity)
@@ -193,7 +197,7 @@ def _point(record: ExperimentRecord, label: str) -> tuple[float, float]:
     return _irregularity(record, label).value, mean_of(ratios(record, label)).value
 
 
-def _irregularity(record: ExperimentRecord, label: str) -> Estimate:
+def _irregularity(record: ExperimentRecord, label: str) -> IntervalEstimate:
     found = [seconds_of(sample).irregularity for sample in record.successes(label)]
     return mean_of([value for value in found if value])
 

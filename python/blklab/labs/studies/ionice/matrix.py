@@ -10,7 +10,7 @@ from blklab.labs.studies.ionice.set_up import IoniceSetUp
 from blklab.labs.studies.ionice.shares import first_share
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.pictures import MatrixPicture, Picture
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate, Statement, StudyResult
 from blklab.labs.studies.replication.statements import within
 from blklab.quantities.formatting import rounded
 from blklab.records.experiment import ExperimentRecord
@@ -89,7 +89,14 @@ def _statements(
             )
             least = min(write["rt", "be0"], write["be7", "idle"])
             statements.append(
-                within(f"{label}-classes", says, Estimate(least), STRICT_SHARE, 1.0, why="the smaller share")
+                within(
+                    f"{label}-classes",
+                    says,
+                    IntervalEstimate(least),
+                    STRICT_SHARE,
+                    1.0,
+                    why="the smaller share",
+                )
             )
         tolerance = EVEN_WITHIN if on_model else EVEN_WITHIN_ON_HOST
         statements.append(_even(label, shares[BUFFERED, label], entries, records[BUFFERED], tolerance))
@@ -109,7 +116,7 @@ def _even(
     return within(
         f"{label}-buffered",
         f"Under {label}, neither class nor level has an effect on buffered writes.",
-        Estimate(farthest),
+        IntervalEstimate(farthest),
         0.0,
         tolerance,
         why="largest distance of the first process's share from its share between equals, "
@@ -129,7 +136,9 @@ def read_block_sizes(record: ExperimentRecord, sizes: Sequence[str]) -> StudyRes
     small = max(abs(share - 0.5) for (_, size), share in shares.items() if size == sizes[0])
     return StudyResult(
         values=[
-            ComparedValue(f"{label}, blocks of {size}", EQUALS_TABLE, "%", None, Estimate(100 * share))
+            ComparedValue(
+                f"{label}, blocks of {size}", EQUALS_TABLE, "%", None, IntervalEstimate(100 * share)
+            )
             for (label, size), share in shares.items()
         ],
         statements=[
@@ -137,7 +146,7 @@ def read_block_sizes(record: ExperimentRecord, sizes: Sequence[str]) -> StudyRes
                 "equals-buffered",
                 f"Two equal processes that write through the page cache in blocks of {sizes[0]} get half "
                 "each.",
-                Estimate(small),
+                IntervalEstimate(small),
                 0.0,
                 EVEN_WITHIN,
                 why="largest distance from a half. With larger blocks the first process is ahead, whatever "
@@ -174,7 +183,7 @@ def _without_classes(shares: PairShares) -> Statement:
     return within(
         "mq-deadline-classes",
         "Under mq-deadline, not even the class has an effect between two such writers.",
-        Estimate(farthest),
+        IntervalEstimate(farthest),
         0.0,
         EVEN_WITHIN,
         why="largest distance of a share from a half. It serves the better class first among waiting "
@@ -190,16 +199,16 @@ def _alike(label: str, write: PairShares, read: PairShares, tolerance: float) ->
     return within(
         f"{label}-reads",
         f"Under {label}, direct reads share as direct writes do.",
-        Estimate(farthest),
+        IntervalEstimate(farthest),
         0.0,
         tolerance,
         why="largest difference of a share. Both are synchronous: the process waits for each",
     )
 
 
-def _ratio(shares: PairShares, first: str, second: str) -> Estimate:
+def _ratio(shares: PairShares, first: str, second: str) -> IntervalEstimate:
     share = shares[first, second]
-    return Estimate(share / (1 - share))
+    return IntervalEstimate(share / (1 - share))
 
 
 def _picture(name: str, label: str, shares: PairShares, entries: Sequence[str]) -> Picture:

@@ -17,7 +17,7 @@ from blklab.labs.studies.replication.pictures import (
     LineSeries,
     Picture,
 )
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate, Statement, StudyResult
 from blklab.labs.studies.replication.statements import equal, estimate_text, greater, mean_of, within
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.quantities.formatting import rounded
@@ -81,7 +81,7 @@ def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, Exper
     )
 
 
-def published_ratio(folder: StudyFolder) -> Estimate:
+def published_ratio(folder: StudyFolder) -> IntervalEstimate:
     """Level 0 over level 7 in iotop's samples of both processes."""
     lines = folder.rows("iotop_processes.csv")
     speeds = {(line["sample_index"], line["ionice_prio"]): float(line["disk_write_Mps"]) for line in lines}
@@ -96,9 +96,9 @@ def published_ratio(folder: StudyFolder) -> Estimate:
 
 
 def _ratio_values(
-    ratio: Estimate,
+    ratio: IntervalEstimate,
     labels: Sequence[str],
-    repeated: Mapping[str, Estimate],
+    repeated: Mapping[str, IntervalEstimate],
     once: ExperimentRecord,
 ) -> list[ComparedValue]:
     values = []
@@ -130,15 +130,15 @@ def _dd_values(
             f"level {level}, {label}",
             DD_TABLE,
             "s",
-            Estimate(theirs) if label == CFQ else None,
-            Estimate(own),
+            IntervalEstimate(theirs) if label == CFQ else None,
+            IntervalEstimate(own),
             not_asked="" if known else "another disk",
         )
         for level, theirs, own in zip((0, 7), elapsed, ours, strict=True)
     ]
 
 
-def _writer_statements(repeated: Mapping[str, Estimate]) -> list[Statement]:
+def _writer_statements(repeated: Mapping[str, IntervalEstimate]) -> list[Statement]:
     found = []
     if CFQ in repeated:
         found += [
@@ -171,7 +171,7 @@ def _writer_statements(repeated: Mapping[str, Estimate]) -> list[Statement]:
     return found + [_without_effect(label, repeated[label]) for label in WITHOUT_LEVELS if label in repeated]
 
 
-def _without_effect(label: str, ratio: Estimate) -> Statement:
+def _without_effect(label: str, ratio: IntervalEstimate) -> Statement:
     says = f"Under {label}, the level has no effect."
     return equal(f"{label}-no-effect", says, ratio, margin=NO_EFFECT_MARGIN)
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from blklab.analysis.metrics import iops
 from blklab.labs.studies.iozone_raid10.experiments import CONTRAST, SHALLOW
-from blklab.labs.studies.replication.result import Estimate, Statement
+from blklab.labs.studies.replication.result import IntervalEstimate, Statement
 from blklab.labs.studies.replication.statements import equal, greater, mean_of
 from blklab.quantities.formatting import rounded
 from blklab.records.experiment import ExperimentRecord
@@ -113,7 +113,7 @@ def _mean(speeds: Speeds, label: str) -> float:
     return mean_of(list(speeds[label].values())).value
 
 
-def _ratio(speeds: Speeds, one: str, other: str) -> Estimate:
+def _ratio(speeds: Speeds, one: str, other: str) -> IntervalEstimate:
     """One scheduler over another, in pairs of runs of the same block."""
     blocks = sorted(speeds[one].keys() & speeds[other].keys())
     return mean_of([speeds[one][block] / speeds[other][block] for block in blocks])

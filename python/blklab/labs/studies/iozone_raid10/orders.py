@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from blklab.labs.studies.iozone_raid10.experiments import DIRECT_TESTS, STDIO_TESTS
 from blklab.labs.studies.iozone_raid10.rates import rises
-from blklab.labs.studies.replication.result import Estimate, Statement
+from blklab.labs.studies.replication.result import IntervalEstimate, Statement
 from blklab.labs.studies.replication.statements import greater, within
 from blklab.quantities.formatting import rounded
 from blklab.spec.experiment import DEFAULT_MARGIN
@@ -32,7 +32,7 @@ def order_statements(
         greater(
             "stdio-fastest",
             "Tests through the C library are faster than all others at every record size.",
-            Estimate(_stdio_lead(ours, records_kib)),
+            IntervalEstimate(_stdio_lead(ours, records_kib)),
             1 + DEFAULT_MARGIN,
             origin="ours",
             why="they end in the page cache, which is not written back before the clock stops; published: "
@@ -41,7 +41,7 @@ def order_statements(
         within(
             "backward-like-random",
             f"Backward and strided reads are as fast as random ones, within {100 * ALIKE:g} %.",
-            Estimate(_farthest(ours, ("backward-read", "stride-read"), "random-read", records_kib)),
+            IntervalEstimate(_farthest(ours, ("backward-read", "stride-read"), "random-read", records_kib)),
             0,
             ALIKE,
             why="past the page cache the kernel does not read ahead, and flash has no arm; published: at "
@@ -51,7 +51,7 @@ def order_statements(
         greater(
             "sequential-over-random-small",
             f"Sequential reads of {small} KiB are faster than random ones.",
-            Estimate(ours["read", small] / ours["random-read", small]),
+            IntervalEstimate(ours["read", small] / ours["random-read", small]),
             1 + ALIKE,
             origin="ours",
             why=f"published: {rounded(theirs['read', small] / theirs['random-read', small])} times. "
@@ -60,7 +60,7 @@ def order_statements(
         within(
             "sequential-like-random-large",
             f"At {large} KiB sequential and random reads are equal within {100 * ALIKE:g} %.",
-            Estimate(abs(ours["read", large] / ours["random-read", large] - 1)),
+            IntervalEstimate(abs(ours["read", large] / ours["random-read", large] - 1)),
             0,
             ALIKE,
             why=f"published: {rounded(theirs['read', large] / theirs['random-read', large])} times",
@@ -68,7 +68,7 @@ def order_statements(
         greater(
             "reads-over-writes",
             f"From {middle[0]} KiB on, sequential reads are faster than sequential writes.",
-            Estimate(min(ours["read", size] / ours["write", size] for size in middle)),
+            IntervalEstimate(min(ours["read", size] / ours["write", size] for size in middle)),
             1 + DEFAULT_MARGIN,
             origin="ours",
             why="the smallest ratio over these sizes; published: "

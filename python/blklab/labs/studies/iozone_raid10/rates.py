@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from blklab.analysis.statistics.intervals import geometric_mean_interval
 from blklab.labs.studies.iozone_raid10.experiments import kind_of, workload_name
-from blklab.labs.studies.replication.result import Estimate
+from blklab.labs.studies.replication.result import IntervalEstimate
 from blklab.labs.studies.replication.statements import CONFIDENCE, mean_of
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.quantities.units import NS_PER_SECOND
@@ -66,7 +66,7 @@ def test_ratio(rates: Rates, one: str, other: str, test: str, records_kib: Seque
     return mean_of([rates[one, test, size] / rates[other, test, size] for size in records_kib]).value
 
 
-def overall_ratio(rates: Rates, one: str, other: str, records_kib: Sequence[int]) -> Estimate:
+def overall_ratio(rates: Rates, one: str, other: str, records_kib: Sequence[int]) -> IntervalEstimate:
     """One scheduler over another over all tests.
 
     A test's record sizes are averaged first, because they resemble one another and are not independent runs.

@@ -18,7 +18,7 @@ from blklab.labs.studies.iozone_raid10.rates import (
 )
 from blklab.labs.studies.iozone_raid10.set_up import IozoneSetUp
 from blklab.labs.studies.replication.options import StudyOptions
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate, Statement, StudyResult
 from blklab.labs.studies.replication.statements import equal, estimate_text, greater
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.quantities.formatting import rounded
@@ -93,9 +93,11 @@ def _scheduler_values(
         table = f"{_named(one, counterparts)} over {_named('noop', counterparts)}"
         pair = counterparts[one], counterparts["noop"]
         for test in IOZONE_TESTS:
-            printed = Estimate(test_ratio(theirs, one, "noop", test, printed_kib))
+            printed = IntervalEstimate(test_ratio(theirs, one, "noop", test, printed_kib))
             found.append(
-                ComparedValue(test, table, "", printed, Estimate(test_ratio(ours, *pair, test, records_kib)))
+                ComparedValue(
+                    test, table, "", printed, IntervalEstimate(test_ratio(ours, *pair, test, records_kib))
+                )
             )
         whole = overall_ratio(theirs, one, "noop", printed_kib)
         found.append(ComparedValue(ALL_TESTS, table, "", whole, overall_ratio(ours, *pair, records_kib)))
@@ -114,8 +116,8 @@ def _growth_values(
             test,
             table,
             "",
-            Estimate(theirs[test, last] / theirs[test, first]),
-            Estimate(ours[test, last] / ours[test, first]),
+            IntervalEstimate(theirs[test, last] / theirs[test, first]),
+            IntervalEstimate(ours[test, last] / ours[test, first]),
         )
         for test in IOZONE_TESTS
     ]
@@ -131,8 +133,8 @@ def _sequence_values(
             record_label(size),
             "Sequential over random reads",
             "",
-            Estimate(theirs["read", size] / theirs["random-read", size]),
-            Estimate(ours["read", size] / ours["random-read", size]),
+            IntervalEstimate(theirs["read", size] / theirs["random-read", size]),
+            IntervalEstimate(ours["read", size] / ours["random-read", size]),
         )
         for size in records_kib
     ]

@@ -42,7 +42,7 @@ class ExpectedValue(TomlTable):
     why: str
 
 
-class Expected(TomlTable):
+class ExpectedOutcomes(TomlTable):
     """The expected outcomes on one backend."""
 
     statements: dict[str, ExpectedStatement] = Field(default_factory=dict)
@@ -50,12 +50,12 @@ class Expected(TomlTable):
 
 
 class _File(TomlTable):
-    sim: Expected = Expected()
-    uml: Expected = Expected()
-    host: Expected = Expected()
+    sim: ExpectedOutcomes = ExpectedOutcomes()
+    uml: ExpectedOutcomes = ExpectedOutcomes()
+    host: ExpectedOutcomes = ExpectedOutcomes()
 
 
-def expected_of(folder: StudyFolder, backend: StudyBackend) -> Expected:
+def expected_of(folder: StudyFolder, backend: StudyBackend) -> ExpectedOutcomes:
     """The expected outcomes of a study on one backend.
 
     Raises:
@@ -65,7 +65,7 @@ def expected_of(folder: StudyFolder, backend: StudyBackend) -> Expected:
     return {"sim": file.sim, "uml": file.uml, "host": file.host}[backend]
 
 
-def unmet(expected: Expected, result: StudyResult) -> list[str]:
+def unmet(expected: ExpectedOutcomes, result: StudyResult) -> list[str]:
     """One sentence for each expectation that the result misses, and for each statement without one."""
     statements = {one.name: one for one in result.statements}
     missing = [

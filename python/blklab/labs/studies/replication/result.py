@@ -19,7 +19,7 @@ Reference = Literal["published", "intended"]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IntervalEstimate:
     """A value and, where it has one, its 95 % interval."""
 
     value: float
@@ -37,9 +37,9 @@ class ComparedValue:
     """Heading of the table that it belongs to."""
     unit: str
     """Empty for a ratio."""
-    published: Estimate | None
+    published: IntervalEstimate | None
     """None if the document has no such value and ours is shown for comparison."""
-    ours: Estimate | None
+    ours: IntervalEstimate | None
     not_asked: str = ""
     """Why we cannot measure it; `ours` is None then."""
     beside: Reference = "published"

@@ -9,7 +9,7 @@ from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.guest import GuestOptions
 from blklab.spec.machines import ZERO_CPU_TIME, load_machine
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choices
-from blklab.spec.sweeps import Sweep
+from blklab.spec.sweeps import TunableSweep
 from blklab.spec.targets import ModelTarget, parse_target
 from blklab.spec.workloads import Workload
 
@@ -25,7 +25,7 @@ def study_spec(
     queue: Mapping[str, str] | None = None,
     cgroups: Mapping[str, Mapping[str, str]] | None = None,
     guest: GuestOptions | None = None,
-    sweep: Sweep | None = None,
+    sweep: TunableSweep | None = None,
     rate_window_ns: int | None = None,
 ) -> ExperimentSpec:
     """Builds one experiment.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from blklab.analysis.statistics.intervals import geometric_mean_interval
-from blklab.labs.studies.replication.result import Estimate, Origin, Statement, StatementOutcome
+from blklab.labs.studies.replication.result import IntervalEstimate, Origin, Statement, StatementOutcome
 from blklab.quantities.formatting import rounded
 
 if TYPE_CHECKING:
@@ -22,16 +22,16 @@ MATTERS_FROM = 1.02
 """Ratios closer to 1 than this do not matter, as everywhere in blklab."""
 
 
-def mean_of(values: Sequence[float]) -> Estimate:
+def mean_of(values: Sequence[float]) -> IntervalEstimate:
     """Geometric mean of positive values, with its interval if there are several.
 
     The interval has no width if all values are the same, as those of a model without randomness are.
     """
     interval = geometric_mean_interval(values, CONFIDENCE)
-    return Estimate(interval.mean, interval.low, interval.high)
+    return IntervalEstimate(interval.mean, interval.low, interval.high)
 
 
-def estimate_text(estimate: Estimate, unit: str = "") -> str:
+def estimate_text(estimate: IntervalEstimate, unit: str = "") -> str:
     """``2.93 [2.22, 3.86] MiB/s``."""
     after = f" {unit}" if unit else ""
     if estimate.low is None or estimate.high is None:
@@ -55,7 +55,7 @@ class StatementDetails(TypedDict, total=False):
 def within(
     name: str,
     says: str,
-    estimate: Estimate,
+    estimate: IntervalEstimate,
     at_least: float,
     at_most: float,
     *,
@@ -68,7 +68,7 @@ def within(
 
 
 def greater(
-    name: str, says: str, ratio: Estimate, than: float = 1.0, **details: Unpack[StatementDetails]
+    name: str, says: str, ratio: IntervalEstimate, than: float = 1.0, **details: Unpack[StatementDetails]
 ) -> Statement:
     """The ratio is strictly greater than a number."""
     low, high = _low(ratio), _high(ratio)
@@ -77,7 +77,12 @@ def greater(
 
 
 def equal(
-    name: str, says: str, ratio: Estimate, *, margin: float = 0.02, **details: Unpack[StatementDetails]
+    name: str,
+    says: str,
+    ratio: IntervalEstimate,
+    *,
+    margin: float = 0.02,
+    **details: Unpack[StatementDetails],
 ) -> Statement:
     """The ratio is 1 within a margin: there is no effect."""
     outcome = _inside(ratio, 1 / (1 + margin), 1 + margin)
@@ -87,7 +92,7 @@ def equal(
 def ordered(
     name: str,
     says: str,
-    estimates: Mapping[str, Estimate],
+    estimates: Mapping[str, IntervalEstimate],
     *,
     unit: str = "",
     **details: Unpack[StatementDetails],
@@ -102,7 +107,9 @@ def ordered(
     return Statement(name, says, outcome=outcome, found=found, **_PUBLISHED | details)
 
 
-def matters(name: str, says: str, effects: Mapping[str, Estimate | None], *, why: str = "") -> Statement:
+def matters(
+    name: str, says: str, effects: Mapping[str, IntervalEstimate | None], *, why: str = ""
+) -> Statement:
     """States that a setting changes the I/O of at least one job; fails if it certainly changes none.
 
     Args:
@@ -125,7 +132,7 @@ def all_of(outcomes: Sequence[StatementOutcome]) -> StatementOutcome:
     return "fails" if "fails" in outcomes else "undecided" if "undecided" in outcomes else "holds"
 
 
-def _changed(ratio: Estimate) -> StatementOutcome:
+def _changed(ratio: IntervalEstimate) -> StatementOutcome:
     low, high = _low(ratio), _high(ratio)
     if low > MATTERS_FROM or high < 1 / MATTERS_FROM:
         return "holds"
@@ -136,22 +143,22 @@ _OURS: StatementDetails = {"origin": "ours"}
 _PUBLISHED: StatementDetails = {"origin": "published"}
 
 
-def _inside_order(greater_one: Estimate, lesser: Estimate) -> StatementOutcome:
+def _inside_order(greater_one: IntervalEstimate, lesser: IntervalEstimate) -> StatementOutcome:
     if _low(greater_one) > _high(lesser):
         return "holds"
     return "fails" if _high(greater_one) < _low(lesser) else "undecided"
 
 
-def _inside(estimate: Estimate, at_least: float, at_most: float) -> StatementOutcome:
+def _inside(estimate: IntervalEstimate, at_least: float, at_most: float) -> StatementOutcome:
     low, high = _low(estimate), _high(estimate)
     if at_least <= low and high <= at_most:
         return "holds"
     return "fails" if high < at_least or low > at_most else "undecided"
 
 
-def _low(estimate: Estimate) -> float:
+def _low(estimate: IntervalEstimate) -> float:
     return estimate.value if estimate.low is None else estimate.low
 
 
-def _high(estimate: Estimate) -> float:
+def _high(estimate: IntervalEstimate) -> float:
     return estimate.value if estimate.high is None else estimate.high

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 
 from blklab.labs.studies.replication.options import StudyBackend, StudyOptions
 from blklab.labs.studies.replication.protocol import NamedExperiment
-from blklab.labs.studies.replication.result import ComparedValue, Estimate, Origin, Statement, StudyResult
+from blklab.labs.studies.replication.result import (
+    ComparedValue,
+    IntervalEstimate,
+    Origin,
+    Statement,
+    StudyResult,
+)
 from blklab.labs.studies.replication.statements import estimate_text
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.quantities.formatting import count_of, rounded
@@ -89,5 +95,5 @@ def _row(value: ComparedValue) -> ValueRow:
     )
 
 
-def _cell(quantity: Estimate | None) -> str:
+def _cell(quantity: IntervalEstimate | None) -> str:
     return "-" if quantity is None else estimate_text(quantity)
