@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -138,6 +139,9 @@ def test_the_plan_is_told_before_the_first_run(capsys: pytest.CaptureFixture[str
     assert plan_text(outlook) == text
     fixed = Outlook(2, 1, None, 8, ends_when_settled=False, shortage=None)
     assert plan_text(fixed).endswith(" 1 load, 8 repetitions (Ctrl-C keeps what is known)")
+    short = replace(outlook, budget_ns=15_000_000_000, shortage=Shortage(15_000_000_000, 0, 9, MINUTE_NS))
+    whole = "at most 15 s or as long as the first repetition takes, which is always made whole, ends"
+    assert whole in plan_text(short)
     with ProgressDisplay(quiet=False) as display:
         display.planned(outlook)
     assert capsys.readouterr().err.strip() == text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -264,6 +265,20 @@ def test_page_and_document_repeat_and_name_the_worst_first(judgement_of: Callabl
     assert max(map(len, page.splitlines())) <= 110
     first, second = (JudgementDocument.of(judgement_of(1.2, 0.8)).model_dump_json() for _ in range(2))
     assert first == second
+
+
+def test_counts_of_questions_with_several_answers_do_not_look_like_a_sum(
+    judgement_of: Callable[..., Judgement],
+) -> None:
+    apart = judgement_of(1.2, 0.8)
+    asked = len(apart.asked)
+    assert f"{asked} questions, {asked - 2} the same to the bit, slower in 1, faster in 1." in page_of(apart)
+    first = apart.answers[0].question
+    both = replace(apart, answers=tuple(replace(answer, question=first) for answer in apart.answers))
+    assert (
+        f"{asked} questions, {asked - 1} the same to the bit. "
+        "Of the jobs in the other 1: some slower in 1, some faster in 1."
+    ) in " ".join(page_of(both).split())
 
 
 def test_junit_has_a_statement_for_each_question(judgement_of: Callable[..., Judgement]) -> None:

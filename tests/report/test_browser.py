@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,22 @@ def test_quiet_complete_and_fitting(page: Page, tmp_path: Path, case: str, width
         assert kinds.count(kind) >= workloads, kind
 
 
+def test_no_text_of_a_narrow_chart_lies_on_the_dashed_line(page: Page, tmp_path: Path) -> None:
+    page.emulate(width=360)
+    for case in ("decided", "twelve", "undecided"):
+        _load(page, tmp_path, case)
+        crossed = """[...document.querySelectorAll('[data-chart=relative] svg.narrow')].flatMap((chart) => {
+          const boxes = (css) => [...chart.querySelectorAll(css)].map((one) => one.getBoundingClientRect());
+          const lines = boxes('.leader');
+          return boxes('.name, .value, .standing').map((text) => lines.filter((line) =>
+            text.left < line.right && line.left < text.right
+            && text.top < line.bottom && line.top < text.bottom
+          ).length);
+        })"""
+        found = page.evaluate(crossed)
+        assert found and not any(found), case
+
+
 def test_every_run_has_its_mark(page: Page, tmp_path: Path) -> None:
     page.emulate(width=1280)
     _load(page, tmp_path, "twelve")
@@ -76,6 +94,17 @@ def test_paper(page: Page, tmp_path: Path) -> None:
     page.emulate(width=1280)
     _load(page, tmp_path, "decided")
     assert_printable(page, tmp_path / "report.pdf")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_paper_is_one_sheet_whatever_the_screen_shows(page: Page, tmp_path: Path, case: str) -> None:
+    page.emulate(width=1280, media="")  # the medium that printing chooses
+    _load(page, tmp_path, case)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    for width, height in ((8.27, 11.69), (8.5, 11)):  # A4 and Letter, in inches
+        paper = page.command("Page.printToPDF", paperWidth=width, paperHeight=height)
+        sheets = re.findall(rb"/Type\s*/Page\b", base64.b64decode(paper["data"]))
+        assert len(sheets) == 1, (width, height)
 
 
 def test_paper_begins_with_answer_and_chart(page: Page, tmp_path: Path) -> None:

@@ -111,7 +111,9 @@ def plan_text(outlook: Outlook) -> str:
     size = f"{count_of(outlook.schedulers, 'scheduler')} {TIMES} {count_of(outlook.workloads, 'load')}"
     parts = [size]
     if outlook.budget_ns is not None:
-        parts.append(f"at most {rough_duration(outlook.budget_ns)}")
+        short = outlook.shortage is not None and outlook.shortage.blocks == 0
+        longer = " or as long as the first repetition takes, which is always made whole" if short else ""
+        parts.append(f"at most {rough_duration(outlook.budget_ns)}{longer}")
     if outlook.blocks is not None:
         most = "at most " if outlook.ends_when_settled else ""
         parts.append(f"{most}{count_of(outlook.blocks, 'repetition')}")

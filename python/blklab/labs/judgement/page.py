@@ -39,16 +39,25 @@ def _lines(judgement: Judgement) -> Iterator[str]:
     yield f"  base   {_title(judgement.base)}"
     yield f"  judged {_title(judgement.other)}"
     yield ""
-    counts = [count_of(len(judgement.asked), "question"), f"{judgement.identical} the same to the bit"]
-    found = {outcome: len(_questions(judgement.of(outcome))) for outcome in _ORDER}
-    counts += [f"{outcome} in {number}" for outcome, number in found.items() if number]
-    yield f"{', '.join(counts)}."
+    yield from textwrap.wrap(_counts(judgement), _MAIL_WIDTH)
     for outcome in _ORDER:
         if answers := judgement.of(outcome):
             yield ""
             yield from answer_table(outcome, answers)
     yield ""
     yield from textwrap.wrap(_about(judgement), _MAIL_WIDTH)
+
+
+def _counts(judgement: Judgement) -> str:
+    """How many questions had which answers; the jobs of one question may have several."""
+    asked, identical = len(judgement.asked), judgement.identical
+    counts = [count_of(asked, "question"), f"{identical} the same to the bit"]
+    found = {outcome: len(_questions(judgement.of(outcome))) for outcome in _ORDER}
+    found = {outcome: number for outcome, number in found.items() if number}
+    if sum(found.values()) <= asked - identical:
+        return ", ".join([*counts, *(f"{outcome} in {number}" for outcome, number in found.items())]) + "."
+    kinds = ", ".join(f"some {outcome} in {number}" for outcome, number in found.items())
+    return f"{', '.join(counts)}. Of the jobs in the other {asked - identical}: {kinds}."
 
 
 def _about(judgement: Judgement) -> str:

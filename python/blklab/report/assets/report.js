@@ -72,7 +72,7 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
 
-  // A link to a folded workload unfolds it; printing unfolds everything.
+  // A link to a folded workload unfolds it; printing unfolds everything, where the page is not one sheet on paper.
   const unfold = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (target?.tagName === "DETAILS") target.open = true;
@@ -81,7 +81,7 @@
   unfold();
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
+    folded = [...document.querySelectorAll("body:not(.one-sheet) details:not([open])")];
     for (const details of folded) details.open = true;
   });
   addEventListener("afterprint", () => {

@@ -38,6 +38,8 @@ class RelativeRow:
 
 _ROW = 36.0
 _STACKED_ROW = 42.0
+_TEXT_HEIGHT = 18.0
+"""Of the line of text above each interval of a narrow chart, which nothing else crosses."""
 
 
 def relative_chart(title: str, rows: Sequence[RelativeRow], leader: str, margin: float, note: str) -> Markup:
@@ -61,27 +63,21 @@ def _drawing(rows: Sequence[RelativeRow], leader: str, margin: float, width: flo
     top, first = 18.0, 24.0
     bottom = first + row_height * len(rows)
     axis = _axis(rows, margin, left, right)
+    starts = [first + row_height * index for index in range(len(rows))]
+    free = [(top, bottom)] if wide else [(y + _TEXT_HEIGHT, y + row_height) for y in starts]
     parts = [
-        rectangle(
-            axis.at(1 / (1 + margin)),
-            top,
-            axis.at(1 + margin) - axis.at(1 / (1 + margin)),
-            bottom - top,
-            css="margin-band",
-        ),
         _grid(axis, top, bottom, 7 if wide else 4),
-        line(axis.at(1), top, axis.at(1), bottom, css="leader"),
+        *(_leader(axis, margin, start, end) for start, end in free),
         _above(axis, leader, margin),
     ]
-    for index, row in enumerate(rows):
-        y = first + row_height * (index + 0.5 if wide else index)
+    for y, row in zip(starts, rows, strict=True):
         text = texts[row.name]
         if wide:
-            center = y
+            center = y + row_height / 2
             content = [
-                label(0, y + 4.5, shortened(row.name, names - 16), css="name", data_tip=row.name),
-                label(right + values, y + 4.5, text, css="value", text_anchor="end"),
-                label(right + values + 12, y + 4.5, row.outcome, css="standing"),
+                label(0, center + 4.5, shortened(row.name, names - 16), css="name", data_tip=row.name),
+                label(right + values, center + 4.5, text, css="value", text_anchor="end"),
+                label(right + values + 12, center + 4.5, row.outcome, css="standing"),
             ]
         else:
             center = y + row_height - 10
@@ -94,6 +90,17 @@ def _drawing(rows: Sequence[RelativeRow], leader: str, margin: float, width: flo
         content.append(_interval(row, axis, center, f"{row.name}: {text} against {leader}"))
         parts.append(group(content, css="series", data_series=row.name))
     return Drawing(width, bottom + 26, group(parts))
+
+
+def _leader(axis: Axis, margin: float, top: float, bottom: float) -> Markup:
+    """The leader as a dashed line at 1, within its margin of equality."""
+    low, high = axis.at(1 / (1 + margin)), axis.at(1 + margin)
+    return group(
+        [
+            rectangle(low, top, high - low, bottom - top, css="margin-band"),
+            line(axis.at(1), top, axis.at(1), bottom, css="leader"),
+        ]
+    )
 
 
 def _interval(row: RelativeRow, axis: Axis, y: float, tip: str) -> Markup:
