@@ -41,7 +41,7 @@ from blklab.spec.targets import parse_target
 
 _ALSO = "also"
 WORDS = ("placement", "full_duplex", "mixed_latency", "read_ahead", "hold")
-FRONT_END = ("slots", "arbitration_burst", "hold")
+FRONT_END = ("slots", "arbitration_burst", "hold", "fetch")
 UNIT_OF_ONES_OWN = {
     *("seek_far_from", "cylinders", "seek_near", "seek_near_root", "seek_far", "seek_far_slope"),
     *("spare_permille", "erase"),

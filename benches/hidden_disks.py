@@ -155,6 +155,23 @@ def fronted_disk(draw: random.Random) -> Truth:
     }
 
 
+def fetching_disk(draw: random.Random) -> Truth:
+    """A drive with a front end whose controller takes commands one after the other.
+
+    Its link is fast, and costs a command less time than the controller. Whether dies, slots or the controller
+    limit small reads is left to the draw.
+    """
+    truth = fronted_disk(draw)
+    fetch_ns = round(_between(draw, 800, 4000))
+    link_read_rate = round(_between(draw, 2e9, 7e9))
+    return truth | {
+        "fetch": fetch_ns,
+        "command": round(draw.uniform(0, 0.5) * fetch_ns),
+        "link_read_rate": link_read_rate,
+        "link_write_rate": round(link_read_rate * draw.uniform(0.7, 1)),
+    }
+
+
 def collecting_disk(draw: random.Random) -> Truth:
     """A small flash drive, whose cells are all programmed in less than half a minute.
 
@@ -250,10 +267,11 @@ KINDS: dict[str, Callable[[random.Random], Truth]] = {
     "collecting": collecting_disk,
     "worn": worn_disk,
     "fronted": fronted_disk,
+    "fetching": fetching_disk,
 }
 """Sorts of disks; batched, limited and buffered ones are of kind virtual, worn ones are fitted as such."""
-_MODELS = {"flash": "flash", "collecting": "flash", "worn": "flash", "fronted": "flash", "hdd": "hdd"}
-SEEDS = {"fronted": 1161}
+_MODELS = {"hdd": "hdd"} | dict.fromkeys(("flash", "collecting", "worn", "fronted", "fetching"), "flash")
+SEEDS = {"fronted": 1161, "fetching": 1252}
 """Of kinds that have one of their own, named before any of its disks was looked at; else 1."""
 
 _IN_TURN = ("flash", "hdd", "virtual", "limited", "buffered")
@@ -294,7 +312,7 @@ def _derived(kind: str, truth: Truth) -> Truth:
         return seeks_of(truth)
     if kind == "collecting":
         return {USABLE_SPARE: round(usable_spare_permille(truth))}
-    if kind in {"flash", "fronted"}:
+    if kind in {"flash", "fronted", "fetching"}:
         bytes_at_once = int(truth["dies"]) * int(truth["planes"]) * int(truth["page"])
         drain_rate = 1e9 * bytes_at_once / int(truth["program"])
         # While writes fill the fast cells, no slow ones are programmed; the buffer comes on top.

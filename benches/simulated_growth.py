@@ -6,7 +6,8 @@
 A size of a load (jobs, depth, control groups, disks of an array, files, length) is varied up to 10,000 times,
 under every scheduler and, for groups, every policy, as ``blklab run`` simulates it: with the cost table
 `ordinary` and drawn starts. Instructions are counted by valgrind's callgrind, so that other programs do not
-matter: the difference of two runs with three times as many I/Os, over the difference of their requests.
+matter: the difference of two runs, over the difference of their requests. The shorter run has ten I/Os for
+each that is outstanding at once, and the longer one 50 more, so the start is not in the difference.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from blklab.report.pages.markdown import markdown_table
@@ -32,6 +34,8 @@ SCHEDULERS = (
     "cfq-2.6.32",
 )  # fmt: skip
 FEW_IOS = 20_000
+STARTING, COUNTED = 10, 50
+"""I/Os for each that is outstanding at once: in the shorter run, and more in the longer one."""
 READS = "rw=randread\nbs=4k\ndirect=1\nnorandommap=1\n"
 
 
@@ -78,13 +82,36 @@ def of_length(length: int, _ios: int) -> Load:
     return of_jobs(16, length)
 
 
-SIZES: dict[str, tuple[tuple[int, ...], Callable[[int, int], Load]]] = {
-    "jobs": ((1, 16, 256, 4096, 10_000), of_jobs),
-    "depth": ((1, 16, 256, 4096, 10_000), of_depth),
-    "groups": ((1, 16, 256, 4000), of_groups),
-    "disks": ((1, 4, 32), of_disks),
-    "files": ((1, 16, 256, 4096, 10_000), of_files),
-    "length": ((1_000, 10_000, 100_000, 1_000_000), of_length),
+@dataclass(frozen=True)
+class Size:
+    """Something of a load that can be larger."""
+
+    values: tuple[int, ...]
+    load: Callable[[int, int], Load]
+    """The load of a value, of about so many I/Os."""
+    outstanding: Callable[[int], int]
+    """How many I/Os a load has at once."""
+
+    def lengths(self, value: int, least: int) -> tuple[Load, Load]:
+        """The shorter and the longer load of a value; the shorter one has `least` I/Os or more."""
+        if self.load is of_length:
+            return of_length(max(value // 3, 16), 0), of_length(value, 0)
+        outstanding = self.outstanding(value)
+        few = max(least, STARTING * outstanding)
+        return self.load(value, few), self.load(value, few + max(2 * least, COUNTED * outstanding))
+
+
+def _itself(value: int) -> int:
+    return value
+
+
+SIZES = {
+    "jobs": Size((1, 16, 256, 4096, 10_000), of_jobs, _itself),
+    "depth": Size((1, 16, 256, 4096, 10_000), of_depth, _itself),
+    "groups": Size((1, 16, 256, 4000), of_groups, lambda _groups: 4096),
+    "disks": Size((1, 4, 32), of_disks, lambda _disks: 256),
+    "files": Size((1, 16, 256, 4096, 10_000), of_files, _itself),
+    "length": Size((1_000, 10_000, 100_000, 1_000_000), of_length, lambda _length: 16),
 }
 POLICIES = {
     "io.cost": ("cgroup=/:io.cost.qos=enable=1",),
@@ -101,7 +128,7 @@ def main() -> int:
     parser.add_argument("--only", choices=[*SIZES, "policies"], help="only this size")
     parser.add_argument("--values", help="with --only: these values of the size, such as 256,4096")
     parser.add_argument(
-        "--ios", type=int, default=FEW_IOS, help=f"I/Os of the shorter run (default: {FEW_IOS})"
+        "--ios", type=int, default=FEW_IOS, help=f"I/Os of the shorter run at least (default: {FEW_IOS})"
     )
     parser.add_argument("--scheduler", choices=SCHEDULERS, help="only this scheduler")
     given = parser.parse_args()
@@ -112,20 +139,18 @@ def main() -> int:
     schedulers = (given.scheduler,) if given.scheduler else SCHEDULERS
     with tempfile.TemporaryDirectory() as folder:
         counter = Counter(Path(folder), given.ios)
-        for name, (values, load) in SIZES.items():
+        for name, size in SIZES.items():
             if given.only in (None, name):
-                chosen = tuple(map(int, given.values.split(","))) if given.values else values
-                rows = [counter.row(scheduler, scheduler, chosen, load) for scheduler in schedulers]
-                show(name, chosen, rows)
+                values = tuple(map(int, given.values.split(","))) if given.values else size.values
+                chosen = replace(size, values=values)
+                show(name, values, [counter.row(scheduler, scheduler, chosen) for scheduler in schedulers])
         if given.only in (None, "policies"):
-            values = SIZES["groups"][0]
+            groups = SIZES["groups"]
             policies = [
-                counter.row(
-                    name, "none", values, lambda groups, ios, options=options: of_groups(groups, ios, options)
-                )
+                counter.row(name, "none", replace(groups, load=partial(of_groups, options=options)))
                 for name, options in POLICIES.items()
             ]
-            show("groups", values, policies)
+            show("groups", groups.values, policies)
     return 0
 
 
@@ -143,23 +168,17 @@ class Counter:
         self._folder = folder
         self._few_ios = few_ios
 
-    def row(
-        self, name: str, scheduler: str, values: tuple[int, ...], load: Callable[[int, int], Load]
-    ) -> list[str]:
+    def row(self, name: str, scheduler: str, size: Size) -> list[str]:
         """Instructions an I/O for each value, and how much more it is at the largest."""
-        counts = [self._per_io(scheduler, value, load) for value in values]
+        values = size.values
+        counts = [self._per_io(scheduler, size.lengths(value, self._few_ios)) for value in values]
         base = counts[values.index(256)] if 256 in values else counts[0]
         ratio = f"{counts[-1] / base:.2f}"
         sys.stderr.write(f"{name}: {[round(count) for count in counts]} {ratio}\n")
         return [name, *(f"{count:,.0f}" for count in counts), ratio]
 
-    def _per_io(self, scheduler: str, value: int, load: Callable[[int, int], Load]) -> float:
-        if load is of_length:
-            few, many = load(max(value // 3, 16), 0), load(value, 0)
-        else:
-            least = max(self._few_ios, 2 * value)
-            few, many = load(value, least), load(value, 3 * least)
-        (fewer, first), (more, second) = (self._counted(scheduler, which) for which in (few, many))
+    def _per_io(self, scheduler: str, lengths: tuple[Load, Load]) -> float:
+        (fewer, first), (more, second) = (self._counted(scheduler, load) for load in lengths)
         return (second - first) / (more - fewer)
 
     def _counted(self, scheduler: str, load: Load) -> tuple[int, int]:

@@ -93,6 +93,7 @@ impl Wbt {
             least_read_ns: u64::MAX,
         };
         wbt.scale();
+        wbt.scaled_max = false;
         wbt
     }
 
@@ -125,12 +126,21 @@ impl Wbt {
         }
     }
 
-    fn scale_up(&mut self) {
-        if !self.scaled_max {
-            self.step -= 1;
-            self.unknown = 0;
-            self.scale();
+    /// Only a step that is made wakes sleepers (`scale_up`).
+    fn scale_up(&mut self, cx: &mut PolicyContext) {
+        if self.step_up() {
+            self.wake(cx);
         }
+    }
+
+    fn step_up(&mut self) -> bool {
+        if self.scaled_max {
+            return false;
+        }
+        self.step -= 1;
+        self.unknown = 0;
+        self.scale();
+        true
     }
 
     fn scale_down(&mut self, hard: bool) {
@@ -140,6 +150,8 @@ impl Wbt {
         self.step = if self.step < 0 && hard { 0 } else { self.step + 1 };
         self.unknown = 0;
         self.scale();
+        // Whatever the depth is now: only a step up can reach the most.
+        self.scaled_max = false;
     }
 
     /// Whether a dirtier was held back within the last second, in ticks (`wb_recent_wait`).
@@ -242,14 +254,15 @@ impl Wbt {
 
     fn end_window(&mut self, cx: &mut PolicyContext) {
         self.window_end_ns = None;
+        let in_flight = self.in_flight;
         match self.judge(cx) {
             Verdict::Exceeded => self.scale_down(true),
-            Verdict::Fine | Verdict::Writes => self.scale_up(),
+            Verdict::Fine | Verdict::Writes => self.scale_up(cx),
             Verdict::Unknown => {
                 self.unknown += 1;
                 if self.unknown >= 5 {
                     match self.step {
-                        1.. => self.scale_up(),
+                        1.. => self.scale_up(cx),
                         ..0 => self.scale_down(false),
                         0 => {}
                     }
@@ -259,8 +272,7 @@ impl Wbt {
         self.nr_reads = 0;
         self.nr_writes = 0;
         self.least_read_ns = u64::MAX;
-        self.wake(cx);
-        if self.step != 0 || self.in_flight > 0 {
+        if self.step != 0 || in_flight > 0 {
             self.arm(cx);
         }
     }
@@ -316,16 +328,20 @@ impl Policy for Wbt {
     fn completed(&mut self, cx: &mut PolicyContext, request: RequestId) {
         let now_ns = cx.now_ns();
         let took_ns = now_ns.saturating_sub(cx.requests[request].dispatched_ns);
+        // Requests count while a window is open (`blk_stat_add`).
+        let counted = u32::from(self.window_end_ns.is_some());
         match cx.requests[request].operation {
             Operation::Read => {
-                self.nr_reads += 1;
-                self.least_read_ns = self.least_read_ns.min(took_ns);
+                self.nr_reads += counted;
+                if counted > 0 {
+                    self.least_read_ns = self.least_read_ns.min(took_ns);
+                }
                 self.last_read_ns = Some(now_ns);
                 if self.watched.is_some_and(|(watched, _)| watched == request) {
                     self.watched = None;
                 }
             }
-            Operation::Write => self.nr_writes += 1,
+            Operation::Write => self.nr_writes += counted,
             Operation::Flush | Operation::Discard => {}
         }
         if self.forget(request) {
@@ -343,8 +359,72 @@ impl Policy for Wbt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::queue_usage::QueueUsage;
+    use crate::block::request::{Flags, Purpose, Request};
+    use crate::core::event::{Class, EventQueue};
 
     const TICK_NS: u64 = 10_000_000;
+
+    /// What a policy does at a moment, on a device with a volatile cache whose dirtiers were held back lately.
+    fn at(now_ns: u64, requests: &mut Requests, act: impl FnOnce(&mut PolicyContext)) -> usize {
+        let mut events = EventQueue::new();
+        events.at(now_ns, Class::PolicyTimer, 0);
+        events.advance();
+        let mut released = Vec::new();
+        act(&mut PolicyContext {
+            requests,
+            in_flight: 30,
+            waiting_for_tag: 0,
+            device_depth: 32,
+            nr_requests: 64,
+            volatile_cache: true,
+            dirtier_paused_ns: Some(now_ns),
+            rotational: true,
+            usage: &mut QueueUsage::default(),
+            events: &mut events,
+            disk: 0,
+            released: &mut released,
+        });
+        released.len()
+    }
+
+    #[test]
+    fn only_a_window_that_makes_a_step_up_wakes_sleepers() {
+        // The flusher sleeps beside 30 writes, where the limit is 31 before the first window ends and 48 then.
+        let mut requests = Requests::new();
+        let mut bio = Request::new(Operation::Write, 0, 8, Purpose::Writeback);
+        bio.flags = Flags { sync: false, hint: Hint::Background };
+        let sleeper = requests.allocate(bio);
+        let mut wbt = Wbt::new(75_000_000, 64, TICK_NS);
+        wbt.step_up();
+        assert_eq!((wbt.step, wbt.max_depth, wbt.scaled_max), (-1, 31, false));
+        for (expected, step) in [(1, -2), (0, -2)] {
+            wbt.sleepers = VecDeque::from([sleeper]);
+            (wbt.in_flight, wbt.nr_writes, wbt.window_end_ns) = (30, 78, Some(WINDOW_NS));
+            let released = at(WINDOW_NS, &mut requests, |cx| wbt.timer(cx));
+            assert_eq!((released, wbt.step, wbt.max_depth), (expected, step, 48));
+        }
+    }
+
+    #[test]
+    fn requests_count_only_while_a_window_is_open() {
+        let mut requests = Requests::new();
+        let read = requests.allocate(Request::new(Operation::Read, 0, 8, Purpose::Direct));
+        let mut wbt = Wbt::new(2_000_000, 32, TICK_NS);
+        for (window_end_ns, expected) in [(None, 0), (Some(WINDOW_NS), 1)] {
+            wbt.window_end_ns = window_end_ns;
+            at(0, &mut requests, |cx| wbt.completed(cx, read));
+            assert_eq!(wbt.nr_reads, expected);
+        }
+    }
+
+    #[test]
+    fn only_a_step_up_can_reach_the_most() {
+        let mut wbt = Wbt::new(2_000_000, 1, TICK_NS);
+        assert_eq!((wbt.step_up(), wbt.step, wbt.step_up()), (true, -1, false));
+        wbt.scale_down(false);
+        assert_eq!((wbt.step, wbt.scaled_max), (0, false));
+    }
 
     #[test]
     fn windows_shrink_with_the_root_of_the_step() {
@@ -375,7 +455,7 @@ mod tests {
     fn a_shallow_device_has_all_its_depth_at_first_and_less_of_it_for_writers_alone() {
         let mut wbt = Wbt::new(2_000_000, 8, TICK_NS);
         assert_eq!((wbt.max_depth, wbt.scaled_max), (8, false));
-        wbt.scale_up();
+        wbt.step_up();
         assert_eq!((wbt.step, wbt.max_depth, wbt.scaled_max), (-1, 6, true));
     }
 }
