@@ -12,8 +12,8 @@ from vm.machine import Machine
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 
 IOPS = (100, 30)
-"""Of the slowed disk: the first at which it is the bottleneck, and not a processor that others need too. At 300
-the smallest group had 11.2 % under bfq on a host with eighteen programs for two processors."""
+"""Of the slowed disk: the first at which it is the bottleneck, and not a processor that others need too. At
+300 the smallest group had 11.2 % under bfq on a host with eighteen programs for two processors."""
 
 SECONDS = 60
 """Long beside the I/Os that are still under way at the end, of which each group has equally many."""
