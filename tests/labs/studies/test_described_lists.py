@@ -122,6 +122,14 @@ name = "other"
 ours = "other"
 
 [[values]]
+table = "over another tool"
+statistic = "ratio"
+ours = "at 1"
+schedulers = ["none"]
+over = "none"
+against = "other"
+
+[[values]]
 each = ["setting"]
 table = "effects"
 name = "{setting.name}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from blklab.analysis.statistics.sample import Sample
 from blklab.analysis.statistics.spread import spread_ratio
-from blklab.labs.studies.described.measured import NO_RUN, Measured
+from blklab.labs.studies.described.measured import NO_RUN, StudyRuns
 from blklab.labs.studies.described.parts import DescribedStatement, StatementKind, filled
 from blklab.labs.studies.described.rows import ValueRow, mean_estimate
 from blklab.labs.studies.described.runs import ByBlock, arithmetic_mean, paired_ratios, picked
@@ -33,7 +33,7 @@ Rows = Mapping[str, Estimate]
 """Our values of a table by the row's name, without those that no run has."""
 
 
-def decided(measured: Measured, one: DescribedStatement, rows: Sequence[ValueRow]) -> Statement | None:
+def decided(measured: StudyRuns, one: DescribedStatement, rows: Sequence[ValueRow]) -> Statement | None:
     """A statement with its outcome; None if the experiment that it is about was left out."""
     if one.table is not None:
         return _on_rows(measured, one, [row for row in rows if row.value.table == one.table])
@@ -42,7 +42,7 @@ def decided(measured: Measured, one: DescribedStatement, rows: Sequence[ValueRow
     return _on_interactions(measured, one) if one.kind == "no interaction" else _on_runs(measured, one)
 
 
-def _on_rows(measured: Measured, one: DescribedStatement, rows: Sequence[ValueRow]) -> Statement | None:
+def _on_rows(measured: StudyRuns, one: DescribedStatement, rows: Sequence[ValueRow]) -> Statement | None:
     if not rows:
         return None
     known = {row.value.name: row.value.ours for row in rows if row.value.ours is not None}
@@ -53,7 +53,7 @@ def _on_rows(measured: Measured, one: DescribedStatement, rows: Sequence[ValueRo
     return found or Statement(one.name, one.says, one.origin, "undecided", NO_RUN, one.why)
 
 
-def _on_interactions(measured: Measured, one: DescribedStatement) -> Statement:
+def _on_interactions(measured: StudyRuns, one: DescribedStatement) -> Statement:
     """No two tunables of a sweep interact: decided by the pair that does so most."""
     together = [effect for effect in measured.effects(one.ours or "") if effect.kind == "interaction"]
     farthest = max(together, key=lambda effect: abs(math.log(effect.ratio)), default=None)
@@ -65,7 +65,7 @@ def _on_interactions(measured: Measured, one: DescribedStatement) -> Statement:
     return equal(one.name, says, ratio, margin=one.margin, origin=one.origin, why=why)
 
 
-def _on_runs(measured: Measured, one: DescribedStatement) -> Statement:
+def _on_runs(measured: StudyRuns, one: DescribedStatement) -> Statement:
     name = one.ours or ""
     other = one.against or name
     ours, others = measured.series[name], measured.series.get(other, {})
@@ -140,23 +140,23 @@ def _scattered(one: DescribedStatement, ours: ByBlock, _: Estimate | None) -> St
     return Statement(one.name, one.says, one.origin, outcome, said, one.why)
 
 
-def _changes(_: Measured, one: DescribedStatement, rows: Rows) -> Statement:
+def _changes(_: StudyRuns, one: DescribedStatement, rows: Rows) -> Statement:
     return replace(matters(one.name, one.says, rows, why=one.why), origin=one.origin)
 
 
-def _includes_1(_: Measured, one: DescribedStatement, rows: Rows) -> Statement:
+def _includes_1(_: StudyRuns, one: DescribedStatement, rows: Rows) -> Statement:
     inside = [(ratio.low or 0.0) <= 1.0 <= (ratio.high or math.inf) for ratio in rows.values()]
     found = "; ".join(f"{name} {estimate_text(ratio)}" for name, ratio in rows.items())
     outcome: StatementOutcome = "undecided" if not inside else "holds" if all(inside) else "fails"
     return Statement(one.name, one.says, one.origin, outcome, found or NO_RUN, one.why)
 
 
-def _rows_higher(_: Measured, one: DescribedStatement, rows: Rows) -> Statement | None:
+def _rows_higher(_: StudyRuns, one: DescribedStatement, rows: Rows) -> Statement | None:
     """The smallest row is higher."""
     return _higher(one, {}, Estimate(min(found.value for found in rows.values()))) if rows else None
 
 
-def _rows_within(_: Measured, one: DescribedStatement, rows: Rows) -> Statement | None:
+def _rows_within(_: StudyRuns, one: DescribedStatement, rows: Rows) -> Statement | None:
     """All rows lie within."""
     if not rows:
         return None
@@ -164,7 +164,7 @@ def _rows_within(_: Measured, one: DescribedStatement, rows: Rows) -> Statement 
     return _between(one, found, one.at_least or 0.0, one.at_most or 0.0)
 
 
-def _published_between(measured: Measured, one: DescribedStatement, rows: Rows) -> Statement | None:
+def _published_between(measured: StudyRuns, one: DescribedStatement, rows: Rows) -> Statement | None:
     """All published runs lie between two rows of ours."""
     printed = (measured.printed(one.published) or {}).get(one.scheduler or "")
     low, high = (rows.get(name) for name in one.between or ("", ""))
@@ -188,7 +188,7 @@ _OF_RUNS: Mapping[
     "less scattered": _scattered,
 }
 """How a kind of statement on a series' runs is decided; the ratio is that of its two schedulers."""
-_OF_ROWS: Mapping[StatementKind, Callable[[Measured, DescribedStatement, Rows], Statement | None]] = {
+_OF_ROWS: Mapping[StatementKind, Callable[[StudyRuns, DescribedStatement, Rows], Statement | None]] = {
     "higher": _rows_higher,
     "within": _rows_within,
     "changes": _changes,

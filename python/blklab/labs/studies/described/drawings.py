@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from blklab.labs.studies.described.measured import Measured
+from blklab.labs.studies.described.measured import StudyRuns
 from blklab.labs.studies.described.parts import DescribedPicture, PictureLine, PictureRows, filled
 from blklab.labs.studies.described.rows import ValueRow
 from blklab.labs.studies.described.runs import Published, arithmetic_mean, session_values
@@ -19,7 +19,7 @@ from blklab.labs.studies.replication.pictures import (
 
 
 def drawn(
-    measured: Measured, one: DescribedPicture, rows: Sequence[ValueRow], backend: StudyBackend
+    measured: StudyRuns, one: DescribedPicture, rows: Sequence[ValueRow], backend: StudyBackend
 ) -> Picture | None:
     """A picture; None if nothing that it shows was measured."""
     if one.kind == "session":
@@ -54,7 +54,7 @@ def _interval_rows(part: PictureRows, rows: Sequence[ValueRow]) -> Iterator[Inte
                     yield IntervalRow(label, one.value, one.low, one.high, published=origin == "published")
 
 
-def _session(measured: Measured, one: DescribedPicture) -> LinePicture | None:
+def _session(measured: StudyRuns, one: DescribedPicture) -> LinePicture | None:
     """Both sessions run by run, relative to the mean of each."""
     theirs = measured.published[one.published or ""]
     ours = measured.series[one.ours or ""]

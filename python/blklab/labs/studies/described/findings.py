@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from blklab.labs.studies.described.decisions import decided
 from blklab.labs.studies.described.drawings import drawn
-from blklab.labs.studies.described.measured import Measured
+from blklab.labs.studies.described.measured import StudyRuns
 from blklab.labs.studies.described.rows import table_rows
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.result import StudyResult
@@ -18,7 +18,7 @@ def read_described(
     options: StudyOptions, folder: StudyFolder, records: Mapping[str, ExperimentRecord]
 ) -> StudyResult:
     """Compares the records with the published values, as ``study.toml`` says, table by table."""
-    measured, backend = Measured(folder, records), options.backend
+    measured, backend = StudyRuns(folder, records), options.backend
     found = measured.description
     rows = [row for one in found.values if one.is_on(backend) for row in table_rows(measured, one)]
     tables = list(dict.fromkeys(row.value.table for row in rows))

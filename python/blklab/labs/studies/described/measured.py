@@ -26,7 +26,7 @@ from blklab.records.experiment import ExperimentRecord
 NO_RUN = "no run has a value"
 
 
-class Measured:
+class StudyRuns:
     """The description of a study beside its records; series without records are left out."""
 
     def __init__(self, folder: StudyFolder, records: Mapping[str, ExperimentRecord]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from blklab.labs.studies.described.measured import Measured
+from blklab.labs.studies.described.measured import StudyRuns
 from blklab.labs.studies.described.parts import ValueRows, filled
 from blklab.labs.studies.described.runs import (
     ByBlock,
@@ -33,19 +33,20 @@ class ValueRow:
     hidden: bool
 
 
-def table_rows(measured: Measured, rows: ValueRows) -> Iterator[ValueRow]:
+def table_rows(measured: StudyRuns, rows: ValueRows) -> Iterator[ValueRow]:
     """The rows of one part of a table; none if the experiment was left out or has another load."""
     if rows.ours is None:
         yield from _rows(measured, rows, {})
     elif rows.ours in measured.series:
-        tools = [measured.description.series[name].tool for name in (rows.ours, rows.against or rows.ours)]
-        if measured.series[rows.ours] or not any(tools):
+        both = (rows.ours, rows.against or rows.ours)
+        if not any(measured.description.series[name].tool and not measured.series.get(name) for name in both):
             yield from _rows(measured, rows, measured.series[rows.ours])
 
 
-def _rows(measured: Measured, rows: ValueRows, ours: ByBlock) -> Iterator[ValueRow]:
+def _rows(measured: StudyRuns, rows: ValueRows, ours: ByBlock) -> Iterator[ValueRow]:
     theirs = measured.printed(rows.published)
-    over = None if rows.over is None else picked(rows.over, ours, theirs)
+    others = measured.series.get(rows.against, {}) if rows.against is not None else ours
+    over = None if rows.over is None else picked(rows.over, others, theirs)
     labels = rows.schedulers or [
         label for label in (ours if theirs is None else theirs) if label != rows.over
     ]
@@ -61,7 +62,7 @@ def _rows(measured: Measured, rows: ValueRows, ours: ByBlock) -> Iterator[ValueR
             yield ValueRow(value, label, rows.x, rows.hidden)
 
 
-def _found(measured: Measured, rows: ValueRows, label: str, over: str | None) -> Iterable[Estimate | None]:
+def _found(measured: StudyRuns, rows: ValueRows, label: str, over: str | None) -> Iterable[Estimate | None]:
     if rows.not_asked:
         return [None]
     if rows.statistic == "pairs":
@@ -69,7 +70,7 @@ def _found(measured: Measured, rows: ValueRows, label: str, over: str | None) ->
     return [_ours(measured, rows, label, over)]
 
 
-def _ours(measured: Measured, rows: ValueRows, label: str, over: str | None) -> Estimate | None:
+def _ours(measured: StudyRuns, rows: ValueRows, label: str, over: str | None) -> Estimate | None:
     name = rows.ours or ""
     if rows.statistic == "replayed ratio":
         spec = measured.record(name).spec
