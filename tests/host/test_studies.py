@@ -9,23 +9,18 @@ import pytest
 from blklab.backends import host
 from blklab.experiment.blocks import NullRunObserver
 from blklab.experiment.pipeline import compare
-from blklab.labs.studies import replicable_study
-from blklab.labs.studies.hdparm.agreement import read_agreement
-from blklab.labs.studies.hdparm.experiments import AGREEMENT
-from blklab.labs.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
-from blklab.labs.studies.hdparm.set_up import FourSchedulersSetUp
-from blklab.labs.studies.replication.options import Scaled, StudyOptions
+from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.run import run_study
-from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.linux.load.hdparm import find_hdparm
 from blklab.records.store import Store
 from host.conftest import READ, Filesystem, opened, work
 from real_devices import own_loops
-from smaller_studies import smaller_copy, with_sizes
+from smaller_studies import smaller_copy
 
 pytestmark = pytest.mark.root
 
 BLOCKS = 3
+AGREEMENT, BUFFERED, BUFFERED_JOB = "hdparm-and-job", "buffered-reads", "buffered-reads-as-job"
 
 
 def test_a_study_on_a_loop_device(disk_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,34 +65,35 @@ def test_a_study_on_a_loop_device(disk_folder: Path, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.slow
-def test_hdparm_and_its_job_are_compared_in_pairs(disk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hdparm_and_its_job_are_compared_in_pairs(disk_folder: Path, tmp_path: Path) -> None:
     """Both read a loop device over a file on the disk.
 
     How well they agree depends on the machine's other work; `blklab study run` reports it.
     """
     if find_hdparm() is None:
         pytest.skip("hdparm is not installed")
-    with_sizes(
-        monkeypatch,
+    study = smaller_copy(
+        tmp_path,
+        "hdparm-four-schedulers",
         {
-            "tests": {"host_scratch": "256m", "area": Scaled[str](full="256m")},
-            "agreement": {"blocks": Scaled[int](full=BLOCKS)},
+            'host_scratch = "1g"': 'host_scratch = "256m"',
+            'values = { area = "1g"': 'values = { area = "256m"',
+            "blocks = { full = 12, quick = 4 }": f"blocks = {BLOCKS}",
         },
     )
-    folder = StudyFolder("hdparm-four-schedulers")
     options = StudyOptions("host", quick=True, directory=str(disk_folder))
-    found = replicable_study("hdparm-four-schedulers").experiments(options, folder)
+    found = study.experiments(options, study.files())
     spec = next(one.spec for one in found if one.name == AGREEMENT)
     with Store.opened("sqlite://") as store:
         record = compare(spec, store, NullRunObserver())
     assert [sample.error for sample in record.samples if sample.status != "ok"] == []
     engines = {(one.cell.workload, one.engine["name"]) for one in record.samples}
     assert engines == {(BUFFERED, "hdparm -t"), (BUFFERED_JOB, "fio")}
-    findings = read_agreement(folder.set_up(FourSchedulersSetUp).agreement, record)
-    (statement,) = findings.statements
+    result = study.read(options, study.files(), {AGREEMENT: record})
+    statement = result.statement("job-like-hdparm")
     assert statement.found
-    assert f"{2 * BLOCKS} pairs" in statement.why
-    ratio = next(one.ours for one in findings.values if one.name.startswith("the job over"))
+    assert statement.why.startswith(f"{2 * BLOCKS} pairs")
+    ratio = result.value("hdparm -t and the job that emulates it", "the job over hdparm -t, in pairs").ours
     assert ratio is not None and ratio.value > 0
     assert own_loops(disk_folder) == []
 

@@ -100,7 +100,7 @@ def parse_sweep(text: str) -> TunableSweep:
     parse_scheduler_choice(":".join([head, *(f"{name}={values[0]}" for name, values in levels.items())]))
     if base.label != base.without_label:
         raise SpecError(f"sweep {text!r}: cells are named by their tunables", hint=GRAMMAR_HINT)
-    return _checked(TunableSweep(base=base, levels=levels))
+    return checked_sweep(TunableSweep(base=base, levels=levels))
 
 
 def parse_sweeps(texts: Iterable[str]) -> list[TunableSweep]:
@@ -117,7 +117,7 @@ def parse_sweeps(texts: Iterable[str]) -> list[TunableSweep]:
             twice = before.levels.keys() & sweep.levels.keys()
             if twice:
                 raise SpecError(f"two sweeps of {sweep.base.label} name {min(twice)}")
-            sweep = _checked(before.model_copy(update={"levels": before.levels | sweep.levels}))
+            sweep = checked_sweep(before.model_copy(update={"levels": before.levels | sweep.levels}))
         merged[sweep.base.label] = sweep
     return list(merged.values())
 
@@ -171,7 +171,12 @@ def with_sweep_cells(
     return list(found.values())
 
 
-def _checked(sweep: TunableSweep) -> TunableSweep:
+def checked_sweep(sweep: TunableSweep) -> TunableSweep:
+    """The sweep, if it has no more combinations than a block can hold.
+
+    Raises:
+        SpecError: if it has more.
+    """
     number = len(sweep.cells())
     if number > MOST_CELLS:
         product = " x ".join(str(len(sweep.values(tunable))) for tunable in sweep.levels)

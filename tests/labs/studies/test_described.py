@@ -15,7 +15,7 @@ from blklab.cli import run
 from blklab.errors import BlklabError, ExitCode, SpecError, UnknownNameError
 from blklab.experiment.blocks import NullRunObserver
 from blklab.labs.studies import replicable_study, study_in
-from blklab.labs.studies.described import description
+from blklab.labs.studies.described import description, parts
 from blklab.labs.studies.replication.options import STUDY_BACKENDS, StudyOptions, TomlTable
 from blklab.labs.studies.replication.report.finding import StudyFinding
 from blklab.labs.studies.replication.run import run_study
@@ -386,21 +386,23 @@ def test_the_page_on_descriptions_has_every_key() -> None:
     """The table of keys is that of the models, and the page's example is a study."""
     models: dict[str, type[TomlTable]] = {
         "study": description.StudyDescription,
-        "experiments": description.DescribedExperiment,
-        "workloads": description.StudyWorkload,
-        "devices": description.FittedDevice,
-        "published": description.PublishedRuns,
-        "series": description.MeasuredSeries,
-        "values": description.ValueRows,
-        "statements": description.DescribedStatement,
-        "pictures": description.DescribedPicture,
-        "rows": description.PictureRows,
-        "remarks": description.Remark,
+        "experiments": parts.DescribedExperiment,
+        "workloads": parts.StudyWorkload,
+        "devices": parts.FittedDevice,
+        "published": parts.PublishedRuns,
+        "series": parts.MeasuredSeries,
+        "values": parts.ValueRows,
+        "statements": parts.DescribedStatement,
+        "pictures": parts.DescribedPicture,
+        "rows": parts.PictureRows,
+        "lines": parts.PictureLine,
+        "sweep": parts.SweptTunables,
+        "remarks": parts.Remark,
     }
     keys = {(part, key) for part, model in models.items() for key in model.model_fields}
     with (HOW_TO / "tables" / "study-description.csv").open(encoding="utf-8", newline="") as file:
         table = {(row["part"], row["key"]) for row in csv.DictReader(file)}
-    assert table == keys | {("experiments", "like")}
+    assert table == keys | {("experiments", "like"), ("any", "each"), ("any", "parts")}
 
 
 def test_the_example_of_the_page_is_a_study(own: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from blklab.errors import DataError
 from blklab.labs.studies import replicable_study
+from blklab.labs.studies.described.decisions import compare_scatter
 from blklab.labs.studies.described.experiments import description_of
-from blklab.labs.studies.described.findings import compare_scatter
 from blklab.labs.studies.described.runs import published_runs, replay_in_blocks, session_values
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.pages import quick_finding

@@ -15,7 +15,6 @@ from blklab.labs.studies import replicable_study
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.run import StudyPlan, plan_study, run_plan
 from blklab.records.store import Store
-from smaller_studies import with_sizes
 
 NAME = "hdparm-four-schedulers"
 
@@ -56,9 +55,8 @@ def test_a_kernel_that_all_need_ends_the_study_before_its_first_run(monkeypatch:
         _plan()
 
 
-def test_the_rest_is_read_and_the_reason_is_a_remark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rest_is_read_and_the_reason_is_a_remark(tmp_path: Path) -> None:
     """On the simulator, whose experiments have the same names, with those of the waiting kyber taken away."""
-    with_sizes(monkeypatch, {})
     options = StudyOptions(quick=True)
     whole = plan_study(replicable_study(NAME), options)
     kept = [one for one in whole.experiments if not one.name.startswith(("busy-wait-", "stock-"))]
@@ -69,3 +67,4 @@ def test_the_rest_is_read_and_the_reason_is_a_remark(tmp_path: Path, monkeypatch
     assert finding.result.remarks[0] == "there is no kernel kyber-busy-wait."
     assert finding.result.statements
     assert not [one for one in finding.result.statements if one.name == "patched-kyber-slower"]
+    assert "busy-wait" not in [picture.name for picture in finding.result.pictures]

@@ -25,7 +25,6 @@ from blklab.shipped import shipped_folder
 _FOLDER_NAME = re.compile(r"\w[\w.-]{0,59}")
 
 _MODULES = {
-    "hdparm-four-schedulers": "blklab.labs.studies.hdparm",
     "ioband": "blklab.labs.studies.ioband",
     "ionice": "blklab.labs.studies.ionice",
     "iozone-raid10": "blklab.labs.studies.iozone_raid10",

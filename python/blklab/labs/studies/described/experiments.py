@@ -10,17 +10,16 @@ from pydantic import ValidationError
 
 from blklab.analysis.metrics import metric_named
 from blklab.errors import BlklabError, SpecError, did_you_mean
-from blklab.labs.studies.described.description import (
-    DESCRIPTION_FILE,
+from blklab.labs.studies.described.description import DESCRIPTION_FILE, StudyDescription
+from blklab.labs.studies.described.parts import (
     PICKED,
     DescribedExperiment,
     FittedDevice,
     MeasuredSeries,
-    StudyDescription,
     StudyWorkload,
 )
 from blklab.labs.studies.described.runs import (
-    COUNT,
+    COUNTS,
     published_runs,
     replay_in_blocks,
     series_workload,
@@ -63,7 +62,7 @@ def described_experiments(options: StudyOptions, folder: StudyFolder) -> Sequenc
         with _at(folder, f"experiment {experiment.name!r}"):
             spec = _spec(options, folder, description, experiment)
         found.append(NamedExperiment(experiment.name, experiment.title, spec, experiment.dispensable))
-    _check_series(folder, description, {one.name: one.spec for one in found})
+    _check_series(options, folder, description, {one.name: one.spec for one in found})
     return found
 
 
@@ -100,6 +99,7 @@ def _spec(
         as_printed=experiment.order == "by-scheduler",
         queue=experiment.queue,
         cgroups=experiment.cgroups,
+        sweep=None if experiment.sweep is None else experiment.sweep.sweep(),
     )
 
 
@@ -145,7 +145,10 @@ def _fitted_device(device: FittedDevice, runs: Mapping[str, Sequence[float]], *,
 
 
 def _check_series(
-    folder: StudyFolder, description: StudyDescription, specs: Mapping[str, ExperimentSpec]
+    options: StudyOptions,
+    folder: StudyFolder,
+    description: StudyDescription,
+    specs: Mapping[str, ExperimentSpec],
 ) -> None:
     """Refuses series, and names of schedulers, that the experiments do not have."""
     for name, series in description.series.items():
@@ -153,21 +156,28 @@ def _check_series(
             with _at(folder, f"series.{name}"):
                 _check_one(series, specs[series.experiment])
     for rows in description.values:
-        series = description.series[rows.ours]
-        if rows.statistic == "replayed ratio" and series.experiment in specs:
-            spec = specs[series.experiment]
-            runs = published_runs(folder, description.published[rows.published or ""])
-            with _at(folder, f"values {rows.table!r}"):
-                replay_in_blocks(session_values(runs), spec, series_workload(series, spec).name)
-    for place, ours, schedulers in _named_schedulers(description):
+        if rows.statistic == "replayed ratio" and rows.ours is not None and rows.is_on(options.backend):
+            series = description.series[rows.ours]
+            if series.experiment in specs:
+                spec = specs[series.experiment]
+                runs = published_runs(folder, description.published[rows.published or ""])
+                with _at(folder, f"values {rows.table!r}"):
+                    replay_in_blocks(session_values(runs), spec, series_workload(series, spec).name)
+    for place, ours, schedulers in _named_schedulers(options, description):
         series = description.series[ours]
         if series.experiment not in specs:
             continue
-        labels = [choice.label for choice in specs[series.experiment].schedulers]
+        labels = _labels(specs[series.experiment])
         for label in schedulers:
             if labels and label not in (*labels, *PICKED):
                 with _at(folder, place):
                     raise _unknown("scheduler", label, labels)
+
+
+def _labels(spec: ExperimentSpec) -> list[str]:
+    """Labels of an experiment's schedulers, with those of its sweep."""
+    swept = [choice.label for sweep in spec.sweeps for choice in sweep.cells().values()]
+    return [*(choice.label for choice in spec.schedulers), *swept]
 
 
 def _check_one(series: MeasuredSeries, spec: ExperimentSpec) -> None:
@@ -179,19 +189,25 @@ def _check_one(series: MeasuredSeries, spec: ExperimentSpec) -> None:
     jobs = [job.name for job in series_workload(series, spec).jobs]
     if series.job is not None and series.job not in jobs:
         raise _unknown("job", series.job, jobs)
-    if series.metric not in (None, COUNT):
+    if series.metric not in (None, *COUNTS):
         metric_named(series.metric or "")
 
 
-def _named_schedulers(description: StudyDescription) -> Iterator[tuple[str, str, list[str]]]:
+def _named_schedulers(
+    options: StudyOptions, description: StudyDescription
+) -> Iterator[tuple[str, str, list[str]]]:
     """Each part that names our schedulers: its place, its series, and the names."""
     for rows in description.values:
-        named = [*([] if rows.over is None else [rows.over]), *rows.schedulers]
-        yield f"values {rows.table!r}", rows.ours, named
+        if rows.ours is not None and rows.is_on(options.backend) and not rows.not_asked:
+            yield f"values {rows.table!r}", rows.ours, rows.schedulers
+            if rows.over is not None:
+                yield f"values {rows.table!r}", rows.against or rows.ours, [rows.over]
     for one in description.statements:
-        if one.ours is not None:
-            pair = [label for label in (one.scheduler, one.over) if label is not None]
-            yield f"statement {one.name!r}", one.ours, [*pair, *one.schedulers]
+        if one.ours is not None and one.is_on(options.backend):
+            first = [] if one.scheduler is None else [one.scheduler]
+            yield f"statement {one.name!r}", one.ours, [*first, *one.schedulers]
+            if one.over is not None:
+                yield f"statement {one.name!r}", one.against or one.ours, [one.over]
 
 
 def _unknown(kind: str, name: str, known: Sequence[str]) -> SpecError:

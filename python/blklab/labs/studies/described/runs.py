@@ -10,7 +10,7 @@ from blklab.analysis.metrics import metric_named
 from blklab.analysis.statistics.sample import Sample
 from blklab.analysis.statistics.two_samples import independent_difference
 from blklab.errors import DataError
-from blklab.labs.studies.described.description import (
+from blklab.labs.studies.described.parts import (
     HIGHEST,
     HIGHEST_OTHER,
     HIGHEST_PUBLISHED,
@@ -20,16 +20,22 @@ from blklab.labs.studies.described.description import (
     PublishedRuns,
 )
 from blklab.labs.studies.replication.result import IntervalEstimate
+from blklab.labs.studies.replication.samples import moved_bytes
 from blklab.labs.studies.replication.statements import CONFIDENCE, mean_of
 from blklab.labs.studies.replication.study_folder import StudyFolder
+from blklab.quantities.units import NS_PER_SECOND
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import JobSample
+from blklab.records.samples import JobSample, RunSample
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import Plan
 from blklab.spec.workloads import Workload
 
 COUNT = "ios"
 """In place of a metric: the I/Os that were completed."""
+REQUESTS, REQUEST_SIZE = "requests per second", "bytes per request"
+"""In place of a metric: of the requests that reached the disk, on backends that count them."""
+COUNTS = (COUNT, REQUESTS, REQUEST_SIZE)
+_MOST_BLOCKS = 1_000_000
 
 ByBlock = Mapping[str, Mapping[int, float]]
 """Values by scheduler label, then block."""
@@ -68,20 +74,56 @@ def measured_runs(record: ExperimentRecord, series: MeasuredSeries) -> dict[str,
     """The series' value in every successful run, by label and block; without runs that have none."""
     workload = series_workload(series, record.spec)
     compute = _computation(series, workload)
-    counted = [series.job] if series.job is not None else workload.focus
     found: dict[str, dict[int, float]] = {}
     for sample in record.successes(workload=workload.name):
-        value = compute([job for job in sample.jobs if job.name in counted])
+        if series.tool is not None and sample.engine.get("name") != series.tool:
+            continue
+        value = compute(sample)
         if value is not None and math.isfinite(value):
             found.setdefault(sample.cell.scheduler, {})[sample.cell.block] = value / series.divide_by
     return found
 
 
-def _computation(series: MeasuredSeries, workload: Workload) -> Callable[[Sequence[JobSample]], float | None]:
+def loads_of(record: ExperimentRecord, series: MeasuredSeries) -> str:
+    """The programs that the load of the series' runs came from."""
+    workload = series_workload(series, record.spec)
+    names = {str(sample.engine.get("name")) for sample in record.successes(workload=workload.name)}
+    return ", ".join(sorted(names)) or "no tool"
+
+
+def _computation(series: MeasuredSeries, workload: Workload) -> Callable[[RunSample], float | None]:
+    counted = [series.job] if series.job is not None else workload.focus
+
+    def measured(sample: RunSample) -> list[JobSample]:
+        return [job for job in sample.jobs if job.name in counted]
+
     if series.metric == COUNT:
-        return lambda jobs: float(sum(entry.ios for job in jobs for entry in job.data_directions()))
+        return lambda sample: float(sum(one.ios for job in measured(sample) for one in job.data_directions()))
+    if series.metric in (REQUESTS, REQUEST_SIZE):
+        return _requests_per_second if series.metric == REQUESTS else _bytes_per_request
     metric = metric_named(series.metric or workload.decide_by)
-    return metric.compute
+    return lambda sample: metric.compute(measured(sample))
+
+
+def _requests_per_second(sample: RunSample) -> float | None:
+    requests = sample.engine.get("requests")
+    longest_ns = max((job.runtime_ns for job in sample.jobs), default=0)
+    return requests / longest_ns * NS_PER_SECOND if isinstance(requests, int) and longest_ns else None
+
+
+def _bytes_per_request(sample: RunSample) -> float | None:
+    requests = sample.engine.get("requests")
+    moved = sum(moved_bytes(job) for job in sample.jobs)
+    return moved / requests if isinstance(requests, int) and requests else None
+
+
+def all_together(values: ByBlock, labels: Sequence[str]) -> dict[int, float]:
+    """The runs of all schedulers, those of the first one first; alike numbered in every series."""
+    return {
+        index * _MOST_BLOCKS + block: value
+        for index, label in enumerate(labels)
+        for block, value in values.get(label, {}).items()
+    }
 
 
 def paired_ratios(values: ByBlock, first: str, second: str) -> list[float]:
