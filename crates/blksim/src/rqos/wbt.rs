@@ -365,7 +365,8 @@ mod tests {
 
     const TICK_NS: u64 = 10_000_000;
 
-    /// What a policy does at a moment, on a device with a volatile cache whose dirtiers were held back lately.
+    /// Lets a policy act at a moment, on a device with a volatile cache whose dirtiers were held back lately. Counts
+    /// the bios that it releases.
     fn at(now_ns: u64, requests: &mut Requests, act: impl FnOnce(&mut PolicyContext)) -> usize {
         let mut events = EventQueue::new();
         events.at(now_ns, Class::PolicyTimer, 0);
