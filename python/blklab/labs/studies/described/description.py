@@ -40,8 +40,6 @@ from blklab.errors import did_you_mean
 from blklab.labs.studies.replication.options import Scaled, StudyBackend, StudyOptions, TomlTable
 from blklab.labs.studies.replication.result import Origin, Reference
 
-DESCRIPTION_FILE = "study.toml"
-
 HIGHEST, LOWEST = "the highest", "the lowest"
 HIGHEST_OTHER = "the highest other"
 HIGHEST_PUBLISHED, LOWEST_PUBLISHED = "the highest published", "the lowest published"
