@@ -110,10 +110,9 @@ class PublishedRuns(TomlTable):
     """Instead of `by`: for each of our labels the values of columns."""
 
 
-class MeasuredSeries(TomlTable):
-    """One number for each of our runs."""
+class RunFigure(TomlTable):
+    """One number for each run of an experiment."""
 
-    experiment: str
     workload: str | None = None
     """None: the only one of the experiment."""
     job: str | None = None
@@ -121,6 +120,12 @@ class MeasuredSeries(TomlTable):
     metric: str | None = None
     """None: the one that the workload decides by. ``ios`` counts I/Os."""
     divide_by: PositiveFloat = 1.0
+
+
+class MeasuredSeries(RunFigure):
+    """One number for each of our runs."""
+
+    experiment: str
 
 
 class StudyWorkload(TomlTable):

@@ -16,8 +16,8 @@ from blklab.labs.studies.described.description import (
     HIGHEST_PUBLISHED,
     LOWEST,
     LOWEST_PUBLISHED,
-    MeasuredSeries,
     PublishedRuns,
+    RunFigure,
 )
 from blklab.labs.studies.replication.result import IntervalEstimate
 from blklab.labs.studies.replication.statements import CONFIDENCE, mean_of
@@ -59,12 +59,12 @@ def published_runs(folder: StudyFolder, runs: PublishedRuns) -> dict[str, list[f
     return found
 
 
-def series_workload(series: MeasuredSeries, spec: ExperimentSpec) -> Workload:
+def series_workload(series: RunFigure, spec: ExperimentSpec) -> Workload:
     """The workload of a series."""
     return spec.workloads[0] if series.workload is None else spec.workload(series.workload)
 
 
-def measured_runs(record: ExperimentRecord, series: MeasuredSeries) -> dict[str, dict[int, float]]:
+def measured_runs(record: ExperimentRecord, series: RunFigure) -> dict[str, dict[int, float]]:
     """The series' value in every successful run, by label and block; without runs that have none."""
     workload = series_workload(series, record.spec)
     compute = _computation(series, workload)
@@ -77,7 +77,7 @@ def measured_runs(record: ExperimentRecord, series: MeasuredSeries) -> dict[str,
     return found
 
 
-def _computation(series: MeasuredSeries, workload: Workload) -> Callable[[Sequence[JobSample]], float | None]:
+def _computation(series: RunFigure, workload: Workload) -> Callable[[Sequence[JobSample]], float | None]:
     if series.metric == COUNT:
         return lambda jobs: float(sum(entry.ios for job in jobs for entry in job.data_directions()))
     metric = metric_named(series.metric or workload.decide_by)

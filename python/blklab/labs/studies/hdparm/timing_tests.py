@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blklab.labs.studies.described.description import MeasuredSeries
+from blklab.labs.studies.described.description import RunFigure
 from blklab.labs.studies.described.runs import COUNT, measured_runs
 from blklab.labs.studies.hdparm.jobs import BUFFERED, BUSY, CACHED
 from blklab.labs.studies.replication.result import IntervalEstimate
@@ -22,7 +22,7 @@ WHY_EQUAL = {
 
 def mebibyte_rates(record: ExperimentRecord, workload: str) -> dict[str, dict[int, float]]:
     """MiB/s of every successful run of a workload."""
-    series = MeasuredSeries(experiment="", workload=workload, metric="throughput", divide_by=MIB)
+    series = RunFigure(workload=workload, metric="throughput", divide_by=MIB)
     return measured_runs(record, series)
 
 
@@ -33,7 +33,7 @@ def rates_of(record: ExperimentRecord, workload: str, label: str) -> list[float]
 
 def job_ios(record: ExperimentRecord, job_name: str) -> dict[str, dict[int, float]]:
     """I/Os that a job of the busy disk completed in each successful run."""
-    return measured_runs(record, MeasuredSeries(experiment="", workload=BUSY, job=job_name, metric=COUNT))
+    return measured_runs(record, RunFigure(workload=BUSY, job=job_name, metric=COUNT))
 
 
 def inverse(ratio: IntervalEstimate) -> IntervalEstimate:
