@@ -8,7 +8,14 @@ from typing import Any
 import click
 from rich.table import Table
 
-from blklab.cli.module_builds import listed_modules, module_as_json, print_modules, remove_modules
+from blklab.cli.module_builds import (
+    listed_modules,
+    module_as_json,
+    print_modules,
+    remove_modules,
+    say,
+    seconds_text,
+)
 from blklab.cli.output import print_document, write_text
 from blklab.errors import ExitCode
 from blklab.guests.kernels import store
@@ -19,7 +26,7 @@ from blklab.guests.kernels.names import DEFAULT_NAME, kernel_names
 from blklab.guests.kernels.patch_check import check_patches
 from blklab.guests.kernels.releases import check_release, fetched_archive
 from blklab.progress.build import BuildDisplay
-from blklab.quantities.units import format_bytes, format_duration
+from blklab.quantities.units import format_bytes
 from blklab.report.terminal import console_out, print_note
 
 SCHEMA = "blklab.kernel/1"
@@ -65,12 +72,12 @@ def build_and_show(
     if json_file is not None:
         _write_json(json_file, {"built": is_new, "kernel": _as_json(kernel)})
         return
-    how = f"built in {_seconds(kernel.record.build_seconds)}" if is_new else "already built"
-    _say(f"{kernel.name}: Linux {kernel.version} with {', '.join(kernel.schedulers)}, {how}")
+    how = f"built in {seconds_text(kernel.record.build_seconds)}" if is_new else "already built"
+    say(f"{kernel.name}: Linux {kernel.version} with {', '.join(kernel.schedulers)}, {how}")
     for lack in kernel.lacks:
-        _say(f"  {lack}")
-    _say(f"  {kernel.linux}")
-    _say(f"next: {_next_step(kernel.name)}")
+        say(f"  {lack}")
+    say(f"  {kernel.linux}")
+    say(f"next: {_next_step(kernel.name)}")
 
 
 def _next_step(name: str) -> str:
@@ -98,7 +105,7 @@ def list_all(*, json_file: str | None) -> None:
         return
     if not kernels:
         nothing = "no kernel can be used" if damaged else "no kernel was built yet"
-        _say(f"{nothing}; `blklab kernel build` builds the stock one")
+        say(f"{nothing}; `blklab kernel build` builds the stock one")
         print_modules(modules)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -114,7 +121,7 @@ def list_all(*, json_file: str | None) -> None:
             record.built_at[:16].replace("T", " "),
         )
     console_out().print(table)
-    _say(f"{format_bytes(folder_size_bytes(kernel_cache()))} in {kernel_cache()}")
+    say(f"{format_bytes(folder_size_bytes(kernel_cache()))} in {kernel_cache()}")
     print_modules(modules)
 
 
@@ -142,12 +149,12 @@ def show(*, name: str, configuration: bool, json_file: str | None) -> None:
         "configuration": " + ".join(["uml.config", *record.fragments]),
         "missing options": ", ".join(record.missing_options) or "none",
         "compiler": record.compiler,
-        "built": f"{record.built_at}, {record.compiled_files} files in {_seconds(record.build_seconds)}",
+        "built": f"{record.built_at}, {record.compiled_files} files in {seconds_text(record.build_seconds)}",
         "build": record.build_id,
     }
     width = max(map(len, rows))
     for label, value in rows.items():
-        _say(f"{label:{width}}  {value}")
+        say(f"{label:{width}}  {value}")
 
 
 def remove(
@@ -177,11 +184,11 @@ def remove(
         return ExitCode.OK
     word = "would remove" if dry_run else "removed"
     for name in names:
-        _say(f"{word} the kernel {name}")
+        say(f"{word} the kernel {name}")
     if trees:
-        _say(f"{word} the kept sources and objects")
+        say(f"{word} the kept sources and objects")
     if not dry_run:
-        _say(f"{format_bytes(freed_bytes)} freed")
+        say(f"{format_bytes(freed_bytes)} freed")
     return ExitCode.OK
 
 
@@ -189,8 +196,8 @@ def _show_fetch(name: str, release: str, json_file: str | None) -> None:
     if json_file is not None:
         _write_json(json_file, {"dry_run": True, "name": name, "exists": False, "fetch_release": release})
         return
-    _say(f"kernel {name}")
-    _say(f"  source: linux-source-{release}, which would be fetched from Debian's suites first")
+    say(f"kernel {name}")
+    say(f"  source: linux-source-{release}, which would be fetched from Debian's suites first")
 
 
 def _show_plan(plan: BuildPlan, json_file: str | None) -> None:
@@ -213,22 +220,22 @@ def _show_plan(plan: BuildPlan, json_file: str | None) -> None:
         }
         _write_json(json_file, content)
         return
-    _say(f"kernel {plan.name}, build {plan.build_id}")
-    _say(f"  source: {plan.source.path} (SHA-256 {plan.source.sha256[:16]}…)")
+    say(f"kernel {plan.name}, build {plan.build_id}")
+    say(f"  source: {plan.source.path} (SHA-256 {plan.source.sha256[:16]}…)")
     for patch in plan.patches:
-        _say(f"  patch: {patch.path} ({', '.join(patch.files)})")
+        say(f"  patch: {patch.path} ({', '.join(patch.files)})")
     for instrument in plan.instruments:
-        _say(f"  instrument: {instrument.path.stem}, where it applies ({', '.join(instrument.files)})")
+        say(f"  instrument: {instrument.path.stem}, where it applies ({', '.join(instrument.files)})")
     for fragment in plan.fragments:
-        _say(f"  configuration: {fragment.name}, {len(fragment.options)} options")
-    _say(f"  compiler: {plan.compiler}, {plan.jobs} at a time")
+        say(f"  configuration: {fragment.name}, {len(fragment.options)} options")
+    say(f"  compiler: {plan.compiler}, {plan.jobs} at a time")
     if existing is not None:
-        _say(f"  already built: {existing.folder}; nothing to compile")
+        say(f"  already built: {existing.folder}; nothing to compile")
         return
     start = "the objects of an earlier build" if tree else "scratch"
-    _say(f"  would be built from {start}, in {kernel_cache()}")
-    _say(f"  disk space for the build: {format_bytes(plan.needed_bytes)}")
-    _say(f"  make -j{plan.jobs} ARCH=um SUBARCH=x86_64 linux")
+    say(f"  would be built from {start}, in {kernel_cache()}")
+    say(f"  disk space for the build: {format_bytes(plan.needed_bytes)}")
+    say(f"  make -j{plan.jobs} ARCH=um SUBARCH=x86_64 linux")
 
 
 def _as_json(kernel: KernelBuild) -> dict[str, Any]:
@@ -245,11 +252,3 @@ def _as_json(kernel: KernelBuild) -> dict[str, Any]:
 
 def _write_json(destination: str, content: dict[str, Any]) -> None:
     write_text(destination, json.dumps({"schema": SCHEMA, **content}, indent=2, ensure_ascii=False))
-
-
-def _seconds(seconds: float) -> str:
-    return format_duration(seconds * 1e9)
-
-
-def _say(text: str) -> None:
-    console_out().print(text, soft_wrap=True)

@@ -69,15 +69,15 @@ def build_and_show(
         _write_json(json_file, {"built": is_new, "module": module_as_json(module), "gate": passed})
         return
     record = module.record
-    how = f"built in {_seconds(record.build_seconds)}" if is_new else "already built"
+    how = f"built in {seconds_text(record.build_seconds)}" if is_new else "already built"
     what = "a scheduler of its own" if record.is_new else f"a variant of {record.scheduler}"
-    _say(f"{name}: {what} for Linux {record.release}, {how}")
-    _say(f"  {_proof(module)}")
+    say(f"{name}: {what} for Linux {record.release}, {how}")
+    say(f"  {_proof(module)}")
     for note in record.notes:
-        _say(f"  {note}")
+        say(f"  {note}")
     if record.changes is not None:
-        _say(f"  {_gate_text(gate)}")
-    _say(f"  {module.file}")
+        say(f"  {_gate_text(gate)}")
+    say(f"  {module.file}")
 
 
 def print_modules(modules: Sequence[BuiltModule]) -> None:
@@ -120,9 +120,7 @@ def remove_modules(names: Sequence[str], *, dry_run: bool, json_file: str | None
         _write_json(json_file, {"dry_run": dry_run, "removed": removed})
         return ExitCode.OK
     for one in removed:
-        _say(
-            f"{'would remove' if dry_run else 'removed'} the module {one['name']} for Linux {one['release']}"
-        )
+        say(f"{'would remove' if dry_run else 'removed'} the module {one['name']} for Linux {one['release']}")
     return ExitCode.OK
 
 
@@ -152,21 +150,21 @@ def _show_plan(plan: ModulePlan, json_file: str | None) -> None:
         }
         _write_json(json_file, content)
         return
-    _say(f"module {module_name(plan.request.name)} for Linux {plan.headers.release}, build {plan.build_id}")
-    _say(f"  scheduler: {plan.request.name}, {scheduler.scheduler} with {', '.join(scheduler.compiled)}")
+    say(f"module {module_name(plan.request.name)} for Linux {plan.headers.release}, build {plan.build_id}")
+    say(f"  scheduler: {plan.request.name}, {scheduler.scheduler} with {', '.join(scheduler.compiled)}")
     for patch in plan.patches:
-        _say(f"  patch: {patch.path} ({', '.join(patch.files)})")
-    _say(f"  headers: {plan.headers.folder}")
-    _say(f"  source: {plan.source.origin}, {plan.source.package or plan.source.version}")
-    _say(f"  compiler: {plan.compiler.text}")
+        say(f"  patch: {patch.path} ({', '.join(patch.files)})")
+    say(f"  headers: {plan.headers.folder}")
+    say(f"  source: {plan.source.origin}, {plan.source.package or plan.source.version}")
+    say(f"  compiler: {plan.compiler.text}")
     if plan.changes is not None:
         passed = [result.release for result in results_of(plan.changes.record.sha256) if result.passed]
-        _say(f"  gate: {f'passed on Linux {passed[-1]}' if passed else 'not passed yet'}")
-    _say(f"  proof: {'none' if plan.types is None else f'against {plan.types}'}")
+        say(f"  gate: {f'passed on Linux {passed[-1]}' if passed else 'not passed yet'}")
+    say(f"  proof: {'none' if plan.types is None else f'against {plan.types}'}")
     if plan.existing is not None:
-        _say(f"  already built: {plan.existing.folder}; nothing to compile")
+        say(f"  already built: {plan.existing.folder}; nothing to compile")
         return
-    _say(f"  {shlex.join([*plan.command, 'M=FOLDER', 'modules'])}")
+    say(f"  {shlex.join([*plan.command, 'M=FOLDER', 'modules'])}")
 
 
 def _proof(module: BuiltModule) -> str:
@@ -187,9 +185,11 @@ def _write_json(destination: str, content: dict[str, Any]) -> None:
     write_text(destination, json.dumps({"schema": SCHEMA, **content}, indent=2, ensure_ascii=False))
 
 
-def _seconds(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
+    """A duration in words."""
     return format_duration(seconds * 1e9)
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Prints a line, which the terminal wraps."""
     console_out().print(text, soft_wrap=True)
