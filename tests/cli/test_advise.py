@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from blklab.analysis.verdict import analyse
-from blklab.cli import advise, compare, run
+from blklab.cli import advising, compare, run
 from blklab.cli.comparing import Compared
 from blklab.cli.options import values_of
 from blklab.errors import ExitCode
@@ -47,7 +47,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Somebody who answers the questions in turn."""
 
     def given(*lines: str) -> None:
-        monkeypatch.setattr(advise, "is_interactive", lambda: True)
+        monkeypatch.setattr(advising, "is_interactive", lambda: True)
         monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
 
     return given
@@ -191,10 +191,10 @@ def test_a_better_scheduler_is_set_if_that_is_wanted(
     )
     document = compare_document(record, analyse(record))
     assert (document.verdict.recommendation.action == "use") == (winner == "bfq")
-    monkeypatch.setattr(advise, "compare_and_show", lambda *_, **__: Compared(ExitCode.OK, [document]))
-    monkeypatch.setattr(advise, "require_udev", lambda: None)
+    monkeypatch.setattr(advising, "compare_and_show", lambda *_, **__: Compared(ExitCode.OK, [document]))
+    monkeypatch.setattr(advising, "require_udev", lambda: None)
     done: list[str] = []
-    monkeypatch.setattr(advise, "apply_run", lambda run_id, *_, **__: done.append(run_id))
+    monkeypatch.setattr(advising, "apply_run", lambda run_id, *_, **__: done.append(run_id))
     answers(*([] if answer is None else [answer]))
     words = [DEVICE, "--for", "files", "--goal", "usual", "--yes", "-q", *flags]
     found, _ = _advised(capsys, *words)

@@ -286,7 +286,7 @@ def test_a_run_names_its_winner_and_its_disk(
 _ADVISE = """
 import sys
 from blklab.analysis.verdict import analyse
-from blklab.cli import advise, run
+from blklab.cli import advising, run
 from blklab.cli.comparing import Compared
 from blklab.records.store import Store
 from blklab.report.documents.comparison import compare_document
@@ -295,7 +295,7 @@ device, url, *flags = sys.argv[1:]
 with Store.opened(url) as store:
     record = store.load("latest")
 document = compare_document(record, analyse(record))
-advise.compare_and_show = lambda *_, **__: Compared(0, [document])
+advising.compare_and_show = lambda *_, **__: Compared(0, [document])
 sys.exit(run(["advise", device, "--for", "files", "--yes", "-q", "--store", url, *flags]))
 """
 

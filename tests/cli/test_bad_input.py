@@ -237,6 +237,21 @@ def test_the_list_of_commands_is_quick() -> None:
     assert "scipy.stats" not in heavy, "as long again, which only series of five runs need"
 
 
+def test_a_tab_on_flags_waits_for_no_run() -> None:
+    """The flags of a command are known without what it does: numpy and the store take seconds."""
+    names = ["compare", "run", "advise", "tune", "study run", "kernel build", "kernel judge", "kernel module"]
+    names += ["kernel torture", "kernel bisect"]
+    program = f"""
+import os
+from blklab.cli.reference.completion import complete
+for name in {names}:
+    os.environ.update(COMP_LINE=f"blklab {{name}} --", COMP_WORDBREAKS=" :=")
+    assert "plain,--json" in complete("bash_complete"), name
+"""
+    heavy = {"numpy", "scipy", "pandas", "sqlalchemy", "asyncio", "blklab.experiment.pipeline"}
+    assert _imported_by(program).isdisjoint(heavy)
+
+
 def _imported_by(program: str) -> set[str]:
     listing = f"{program}\nimport sys\nprint(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)

@@ -229,7 +229,7 @@ def test_a_judgement_ends_with_its_page_or_the_way_to_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("blklab.cli.judge.judge", lambda *_, **__: judgement_of(1.0))
+    monkeypatch.setattr("blklab.cli.judging.judge", lambda *_, **__: judgement_of(1.0))
     asked = ["kernel", "judge", "--kernel", "base,other", *(["--output", output] if output else [])]
     assert run(asked) == ExitCode.OK
     assert said in capsys.readouterr().err

@@ -234,7 +234,7 @@ def test_compare_and_run_ask_the_gate_first(
         raise BlklabError("the experiment begins")
 
     monkeypatch.setattr(import_module("blklab.cli.comparing"), "compare", not_reached)
-    monkeypatch.setattr(import_module("blklab.cli.run"), "run_once", not_reached)
+    monkeypatch.setattr(import_module("blklab.cli.running"), "run_once", not_reached)
     for words in (
         ["compare", str(tmp_path), "-w", str(load), "-s", "kyber,kyber@mine", *common],
         ["run", str(tmp_path), str(load), "-s", "kyber@mine", "-q"],

@@ -9,11 +9,13 @@ from report_cases import CASES, analysed
 
 from blklab.analysis.verdict import analyse
 from blklab.guests.kernels.names import DEFAULT_NAME
+from blklab.quantities.formatting import metric_title
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.comparison import compare_document
 from blklab.report.summary.kernels import UNPATCHED
+from blklab.report.summary.standing import deciding_verdict, judged_workloads
 from blklab.report.text.advice import next_steps
-from blklab.report.text.answer import answer_of
+from blklab.report.text.answer import answer_of, explanation
 from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec, make_target
 
@@ -88,3 +90,17 @@ def test_a_disk_is_told_what_is_in_use() -> None:
     kept = _sentence(make_experiment(spec, behaviours={"mq-deadline": SchedulerBehaviour(1.3)}))
     assert kept.startswith("No reason to change: keep mq-deadline; IOPS is ")
     assert kept.endswith(", the next best.")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_reason_that_is_a_figure_stands_for_the_question(case: str) -> None:
+    """``Under many-readers, IOPS is …``; other reasons follow the metric, which they do not name."""
+    document = compare_document(*analysed(case))
+    answer, judged = answer_of(document), judged_workloads(document)
+    verdict = deciding_verdict(document, judged[0])
+    if len(judged) > 1 or document.goal is not None or verdict is None:
+        return
+    title = metric_title(verdict.metric)
+    assert answer.is_figure is answer.reason.startswith(f"{title} is ")
+    joint = ", " if answer.is_figure else f", by {title}: " if answer.reason else f", by {title}"
+    assert explanation(document) == f"Under {judged[0]}{joint}{answer.reason}."

@@ -6,14 +6,8 @@ import math
 
 from blklab.analysis.verdict import analyse
 from blklab.records.experiment import ExperimentRecord
-from blklab.report.summary.conduct import (
-    DeparturePart,
-    StoppingPart,
-    noise_parts,
-    noise_sentences,
-    stopping_part,
-    stopping_sentence,
-)
+from blklab.report.documents.conduct import DeparturePart, StoppingPart, noise_parts, stopping_part
+from blklab.report.summary.conduct import noise_sentences, stopping_sentence
 from blklab.testing.experiments import SchedulerBehaviour, WorkloadBehaviour, make_experiment, make_spec
 
 WORKLOAD = "random-read-4k-qd32"

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from blklab.experiment.blocks import NullRunObserver
-from blklab.labs.studies.replication.expectations import expected_of, unmet
+from blklab.labs.studies.replication.expectations import expected_of
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.run import run_study
 from blklab.records.store import Store
 from smaller_studies import smaller_copy
+from study_expectations import unmet
 
 pytestmark = pytest.mark.usefixtures("real_guest")
 

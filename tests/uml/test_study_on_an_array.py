@@ -11,13 +11,14 @@ from blklab.guests.programs import program_files
 from blklab.labs.studies import replicable_study
 from blklab.labs.studies.iozone_raid10.experiments import DIRECT_TESTS, experiments
 from blklab.labs.studies.iozone_raid10.rates import measured_rates
-from blklab.labs.studies.replication.expectations import expected_of, unmet
+from blklab.labs.studies.replication.expectations import expected_of
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.report.html import render_studies_html
 from blklab.labs.studies.replication.run import run_study
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.store import Store
 from blklab.spec.schedulers import parse_scheduler_choices
+from study_expectations import unmet
 
 NAME = "iozone-raid10"
 

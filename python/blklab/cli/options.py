@@ -52,7 +52,9 @@ def json_option(function: Decorated) -> Decorated:
     )(function)
 
 
-def _workers_at(_context: click.Context, _parameter: click.Parameter, address: str | None) -> Workers:
+def _workers_at(context: click.Context, _parameter: click.Parameter, address: str | None) -> Workers | None:
+    if context.resilient_parsing:  # a Tab, which runs nothing
+        return None
     from blklab.backends import THIS_MACHINE  # noqa: PLC0415 - a Tab on the flags need not wait for it
     from blklab.backends.cluster.client import Cluster  # noqa: PLC0415
 

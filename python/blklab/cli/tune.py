@@ -2,45 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
+from typing import Any
 
 import click
 
-from blklab.backends import Workers
 from blklab.cli.commands import described_command
-from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.options import cluster_option, experiment_options, json_option, quiet_option, store_option
-from blklab.cli.output import require_writable, write_own_text, write_text
-from blklab.errors import BlklabError, InterruptedRunError
-from blklab.labs.tuning.document import TuneDocument
-from blklab.labs.tuning.page import tune_html
-from blklab.labs.tuning.text import finalist_rows, headline, sentences
-from blklab.labs.tuning.trials import Trial
-from blklab.labs.tuning.tuning import DEFAULT_TRIALS, Preparation, TuningRequest, prepare, tune
-from blklab.progress.experiment import ProgressDisplay
-from blklab.quantities.units import format_duration
-from blklab.records.locations import default_report_folder
-from blklab.records.store import Store
-from blklab.report.terminal import console_out, print_note
-from blklab.spec.request import SpecValues, build_specs
-
-
-class _TuningDisplay(ProgressDisplay):
-    """Progress of the search, then of the confirmation."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        super().__init__(quiet=quiet)
-        self._begun_ns = time.monotonic_ns()
-
-    def searching(self, done: int, planned: int, best: Trial | None, gain: float) -> None:
-        """A batch of trials begins."""
-        remaining_ns = (time.monotonic_ns() - self._begun_ns) * (planned - done) // max(done, 1)
-        left = f", {format_duration(remaining_ns)} left" if done else ""
-        found = "" if best is None else f"; best so far {100 * gain:+.1f} %: {best.choice.label}"
-        self.show("searching the model", f"{done}/{planned}{left}{found}")
-        self.move(done, planned)
-        self.log_now_and_then(f"trial {done + 1}/{planned}{left}{found}")
+from blklab.labs.tuning import DEFAULT_TRIALS
 
 
 @described_command(
@@ -83,79 +51,13 @@ class _TuningDisplay(ProgressDisplay):
 @click.option("--html", "html_file", metavar="FILE", help="Write the HTML report to FILE.")
 @store_option
 @quiet_option
-def command(
-    *,
-    given: SpecValues,
-    model: str | None,
-    trials: int,
-    vary: tuple[str, ...],
-    workers: Workers,
-    dry_run: bool,
-    json_file: str | None,
-    html_file: str | None,
-    store_url: str | None,
-    quiet: bool,
-) -> None:
+def command(**arguments: Any) -> None:
     """Find settings of TARGET that beat its default, and confirm them there.
 
     Schedulers, their tunables and the queue's attributes are searched on a model of the disk; the best few
     then meet the default on TARGET itself, in a comparison as `blklab compare` makes it. Nothing is
     recommended that TARGET has not confirmed. --trials limits the search, --budget the comparison after it.
     """
-    (spec,) = build_specs(given)
-    names = tuple(name.strip() for text in vary for name in text.split(",") if name.strip())
-    request = TuningRequest(spec, model, trials, names)
-    if dry_run:
-        _print_space(prepare(request, dry_run=True))
-        return
-    require_writable(json_file, html_file)
-    with Store.opened(store_url) as store:
-        try:
-            with _TuningDisplay(quiet=quiet) as display:
-                document = TuneDocument.of(tune(request, store, display, workers=workers))
-        except (BlklabError, InterruptedRunError) as error:
-            say_what_is_kept(store, display.run_id, error)
-            raise
-    if json_file is not None:
-        write_text(json_file, document.model_dump_json(by_alias=True, indent=2) + "\n")
-    if html_file is not None or json_file is None:
-        run = document.confirmation.run if document.confirmation is not None else "search"
-        destination = html_file or str(default_report_folder() / f"tune-{run}.html")
-        if html_file:
-            write_text(html_file, tune_html(document))
-        else:
-            write_own_text(Path(destination), tune_html(document))
-        if not quiet:
-            print_note(f"the report is {destination}")
-    if json_file != "-":
-        _print(document)
+    from blklab.cli import tuning  # noqa: PLC0415 - a Tab on the flags need not wait for it
 
-
-def _print_space(preparation: Preparation) -> None:
-    console = console_out()
-    console.print(
-        f"{preparation.space.size:,} candidates, searched on {preparation.model}",
-        soft_wrap=True,
-    )
-    for scheduler, settings in preparation.space.settings.items():
-        console.print(f"{scheduler}")
-        for setting in settings:
-            values = " ".join(value or "default" for value in setting.values)
-            console.print(f"  {setting.name}: {values}", soft_wrap=True)
-
-
-def _print(document: TuneDocument) -> None:
-    console = console_out()
-    console.print(headline(document), style="bold", soft_wrap=True)
-    for sentence in sentences(document):
-        console.print(sentence)
-    rows = finalist_rows(document)
-    if rows:
-        console.print()
-    for candidate, modelled, measured in rows:
-        console.print(f"  {candidate}", soft_wrap=True)
-        console.print(f"    model {modelled}; measured {measured}")
-    if document.recommendation is not None and document.recommendation.apply_command is not None:
-        console.print()
-        console.print("To apply it, as root:")
-        console.print(f"    {document.recommendation.apply_command}", soft_wrap=True)
+    tuning.tune_and_show(**arguments)

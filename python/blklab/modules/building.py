@@ -119,19 +119,15 @@ def plan_module(request: ModuleRequest, announce: Announce, *, may_fetch: bool =
         raise UsageError("--scheduler-file is a whole scheduler: it takes neither --patch nor --scheduler")
     patches = [patch for text in request.patches for patch in read_series(text)]
     # Mistakes of the request come first: headers are another package to get.
-    if request.scheduler_file is not None:
-        from_file(Path(request.scheduler_file).expanduser(), ())
-    else:
-        one_scheduler_of(request.scheduler, patches)
+    own = None if request.scheduler_file is None else from_file(Path(request.scheduler_file).expanduser())
+    chosen = None if own is not None else one_scheduler_of(request.scheduler, patches)
     headers = find_headers(request.release, request.headers)
     types = _find_types(request, headers)
     require_programs("a module cannot be built", _TOOLS | (PATCH_TOOL if patches else {}))
     compiler = find_compiler(headers)
     source = find_source(headers, request.source, announce, may_fetch=may_fetch)
-    if request.scheduler_file is not None:
-        scheduler = from_file(Path(request.scheduler_file).expanduser(), _public_folders(headers))
-    else:
-        scheduler = from_tree(request.scheduler, patches, source.folder, _public_folders(headers))
+    public = _public_folders(headers)
+    scheduler = own.with_traces(public) if own else from_tree(chosen, patches, source.folder, public)
     content = hashlib.sha256(f"{_RECIPE}\0{request.name}\0{compiler.text}\0".encode())
     for part in (headers.release, headers.build, source.sha256, _digest_of(headers)):
         content.update(f"{part}\0".encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -45,8 +45,16 @@ class SchedulerSource:
     traces: dict[str, str]
     """Headers of the trace points that it defines, by system."""
 
+    def with_traces(self, public_headers: Sequence[Path]) -> SchedulerSource:
+        """The same with the headers of its trace points.
 
-def from_file(path: Path, public_headers: Sequence[Path]) -> SchedulerSource:
+        Args:
+            public_headers: The ``include`` folders of the kernel's headers, which have them.
+        """
+        return replace(self, traces=_traces(self.files, public_headers))
+
+
+def from_file(path: Path) -> SchedulerSource:
     """A scheduler that is one file of the user's: a new one, or a stock one that was edited.
 
     Raises:
@@ -61,25 +69,23 @@ def from_file(path: Path, public_headers: Sequence[Path]) -> SchedulerSource:
         raise PatchError(f"{path} cannot be compiled", hint="name it NAME.c, with letters, digits, - and _")
     files = {path.name: text}
     name = scheduler_in(files, str(path))
-    return SchedulerSource(name, name not in STOCK, files, (path.name,), _traces(files, public_headers))
+    return SchedulerSource(name, name not in STOCK, files, (path.name,), {})
 
 
 def from_tree(
-    scheduler: str | None, patches: Sequence[Patch], block: Path, public_headers: Sequence[Path]
+    chosen: str | None, patches: Sequence[Patch], block: Path, public_headers: Sequence[Path]
 ) -> SchedulerSource:
     """A scheduler of a source with patches applied; one that patches add, too.
 
     Args:
-        scheduler: The scheduler; None to take the one that the patches change or add.
+        chosen: The stock scheduler, as `one_scheduler_of` finds it; None for the one that patches add.
         patches: The patches, in order.
         block: The source's top folder, with ``block/``.
         public_headers: The ``include`` folders of the kernel's headers, which have those of trace points.
 
     Raises:
-        UsageError: if it is not clear which scheduler is meant.
-        PatchError: if a patch changes anything else, or does not apply.
+        PatchError: if a patch does not apply, or adds another scheduler.
     """
-    chosen = one_scheduler_of(scheduler, patches)
     touched = _touched_by(patches)
     with TemporaryDirectory(prefix="blklab-module-") as name:
         copies = Path(name)

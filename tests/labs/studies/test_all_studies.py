@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from blklab.labs.studies import replicable_study, replicable_study_names
 from blklab.labs.studies.published.study import published_study_names
-from blklab.labs.studies.replication.expectations import expected_of, unmet
+from blklab.labs.studies.replication.expectations import expected_of
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.pages import IMAGES, quick_finding, study_page
 from blklab.labs.studies.replication.report.document import study_document
@@ -27,6 +27,7 @@ from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.report.drawing.picture_frame import NARROW
 from blklab.report.monitoring.junit import junit_xml
 from blklab.report.pages.page_files import FOLDER
+from study_expectations import unmet
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "docs" / "appendix" / "studies"

@@ -12,11 +12,11 @@ from blklab.labs.studies.replication.expectations import (
     ExpectedOutcomes,
     ExpectedStatement,
     ExpectedValue,
-    unmet,
 )
 from blklab.labs.studies.replication.result import ComparedValue, IntervalEstimate, Statement, StudyResult
 from blklab.labs.studies.replication.statements import equal, estimate_text, greater, mean_of, ordered, within
 from blklab.labs.studies.replication.study_folder import StudyFolder
+from study_expectations import unmet
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from blklab.backends import backend_for
-from blklab.labs.gate.gate import SEEDS, GateObserver, pass_gate
+from blklab.labs.gate import SEEDS
+from blklab.labs.gate.gate import GateObserver, pass_gate
 from blklab.modules.gate_results import GateResult
 from blklab.modules.loading import find_arms
 from blklab.modules.store import BuiltModule

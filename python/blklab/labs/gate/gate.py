@@ -21,6 +21,7 @@ from blklab.errors import BlklabError, RefusedError
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.source import locate
 from blklab.guests.kernels.store import find
+from blklab.labs.gate import SEEDS
 from blklab.labs.gate.sources import GuestSource, nearest_source
 from blklab.labs.judgement.conformance import check_conformance
 from blklab.labs.judgement.questions import SCHEDULERS, VERSION
@@ -35,8 +36,6 @@ GATED = "gated"
 """Name of the guest kernel with the changes; the next gate replaces it."""
 UNCHANGED = "gated-unchanged"
 """Name of the one without, which is built only if a mistake was found."""
-SEEDS = 64
-"""Seeds of torture, eight of them long."""
 WAY_AROUND = "--no-gate takes the module as it is: a mistake of it is one of the running kernel"
 
 _ADDED_OPTION = re.compile(rb"^\+config (\w*IOSCHED\w*)", re.MULTILINE)

@@ -19,6 +19,8 @@ in a second of real time."""
 
 DISKS = tuple(RUNTIME_NS)
 _EIGHTHS = re.compile(r"\{(\d)/8\}")
+TARGET = "loop:2g"
+"""The scratch device for loads of modules, unless another is named."""
 SLOW_AND_FAST = ("hdd-7200", "ssd-sata")
 
 

@@ -30,7 +30,6 @@ from blklab.spec.workloads import Workload, parse_workload
 
 RUNTIME_NS = 1_000_000_000
 ROUNDS = 8
-TARGET = "loop:2g"
 _SCRATCH = re.compile(r"/dev/(?:nullb|ublkb)\d+")
 _SIZE = re.compile(r"^size=\w+$", re.MULTILINE)
 _SMALL = "size=64m"

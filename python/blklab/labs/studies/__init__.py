@@ -12,16 +12,17 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blklab.errors import SpecError, UnknownNameError, did_you_mean
-from blklab.labs.studies.described import described_study
-from blklab.labs.studies.described.description import DESCRIPTION_FILE
-from blklab.labs.studies.replication.protocol import Study
 from blklab.named_files import is_folder
 from blklab.registry import Registry
 from blklab.shipped import shipped_folder
 
+if TYPE_CHECKING:
+    from blklab.labs.studies.replication.protocol import Study
+
+DESCRIPTION_FILE = "study.toml"
 _FOLDER_NAME = re.compile(r"\w[\w.-]{0,59}")
 
 _MODULES = {
@@ -35,12 +36,20 @@ _MODULES = {
 def _own_studies() -> dict[str, str | Callable[[], Study]]:
     described = sorted(path.parent.name for path in shipped_folder("studies").glob(f"*/{DESCRIPTION_FILE}"))
     return {
-        **{name: partial(described_study, name) for name in described},
+        **{name: partial(_described, name) for name in described},
         **{name: f"{module}:STUDY" for name, module in _MODULES.items()},
     }
 
 
+def _described(name: str, folder: Path | None = None) -> Study:
+    from blklab.labs.studies.described import described_study  # noqa: PLC0415 - a Tab need not wait for it
+
+    return described_study(name, folder)
+
+
 def _checked(name: str, study: Any) -> Study:
+    from blklab.labs.studies.replication.protocol import Study  # noqa: PLC0415 - likewise
+
     if not isinstance(study, Study):
         raise TypeError(f"the study {name} is a {type(study).__name__}, not a Study")
     if study.name != name:
@@ -93,4 +102,4 @@ def study_in(folder: Path) -> Study:
             f"{folder}: {name!r} cannot be the name of a study",
             hint="the folder's name has up to 60 letters, digits, '-', '_' and '.'",
         )
-    return described_study(name, folder)
+    return _described(name, folder)

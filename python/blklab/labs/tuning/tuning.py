@@ -13,6 +13,7 @@ from blklab.backends import THIS_MACHINE, Session, Workers
 from blklab.errors import SpecError, TunableError, UsageError
 from blklab.experiment.blocks import Observer
 from blklab.experiment.pipeline import compare
+from blklab.labs.tuning import DEFAULT_TRIALS
 from blklab.labs.tuning.finalists import finalists
 from blklab.labs.tuning.group_facts import is_own_model
 from blklab.labs.tuning.importance import importances
@@ -34,8 +35,6 @@ from blklab.records.store import Store
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import derive_seed
 from blklab.spec.schedulers import SchedulerChoice
-
-DEFAULT_TRIALS = 200
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,9 @@ class ScratchLoopArray:
         return ProgramRun(words, "btrfs-progs")
 
     def _filesystem(self, journal: Journal | None) -> list[HostChange]:
-        options = ",".join([MOUNT_OPTIONS, *(f"device={node}" for node in self._nodes)])
-        words = ("mount", "-t", FILESYSTEM, "-o", options, self._nodes[0], str(self.mount_point))
-        mount = OwnMount(ProgramRun(words, "mount"), self.mount_point, journal)
+        mount = OwnMount(ProgramRun(tuple(self._mount()), "mount"), self.mount_point, journal)
         return [PlainFolder(self.mount_point), mount, PlainFolder(self.folder)]
+
+    def _mount(self) -> list[str]:
+        options = ",".join([MOUNT_OPTIONS, *(f"device={node}" for node in self._nodes)])
+        return ["mount", "-t", FILESYSTEM, "-o", options, self._nodes[0], str(self.mount_point)]

@@ -28,6 +28,7 @@ from blklab.records.samples import (
     TargetDescription,
 )
 from blklab.report.documents.causes import CausePart, cause_parts
+from blklab.report.documents.conduct import NoisePart, StoppingPart, noise_parts, stopping_part
 from blklab.report.documents.designs import DesignPart, design_parts
 from blklab.report.documents.findings import (
     GoalPart,
@@ -44,10 +45,9 @@ from blklab.report.documents.parts import MeanPart, PairPart, Part
 from blklab.report.documents.phases import ChangePart, ChangesPart, change_part, changes_part
 from blklab.report.documents.processors import ProcessorPart, processor_parts
 from blklab.report.sentences.answer import basis_text, choice_reason_text
+from blklab.report.sentences.commands import command_sentence
 from blklab.report.sentences.doubts import doubt_text
 from blklab.report.sentences.first_place import first_place_text
-from blklab.report.summary.commands import command_sentence
-from blklab.report.summary.conduct import NoisePart, StoppingPart, noise_parts, stopping_part
 from blklab.spec.targets import PathTarget
 
 COMPARE_SCHEMA: Literal["blklab.compare/1"] = "blklab.compare/1"

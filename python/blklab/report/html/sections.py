@@ -24,7 +24,7 @@ from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import element, mark
 from blklab.report.html.switchback import STANDING_OF, SwitchbackSection, switchback_section
 from blklab.report.html.tables import FigureTable, MatrixRow, figure_table, pair_matrix
-from blklab.report.summary.commands import command_sentence
+from blklab.report.sentences.commands import command_sentence
 from blklab.report.summary.conduct import noise_sentences
 from blklab.report.summary.designs import design_of_workload, unit_of
 from blklab.report.summary.job_shares import JobTable, job_tables

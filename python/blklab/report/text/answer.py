@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.recommendation import Action, Reason
@@ -36,6 +37,7 @@ from blklab.report.text.wording import effect_of, open_question
 
 MOST_CLAUSES = 2
 """Workloads whose figures a sentence gives; of more it gives the number."""
+_BEST_EVERYWHERE = "it is best or shares the first place in every workload"
 MOST_NAMES = 3
 """Headlines name so many schedulers; of more they give the number."""
 
@@ -48,6 +50,8 @@ class Answer:
     """``Use kyber``, ``No reason to change: keep mq-deadline``, ``Not known yet``; without a full stop."""
     reason: str
     """A clause that follows it, without a capital and a full stop; may be empty."""
+    is_figure: bool = False
+    """Whether the reason begins with the figure that decides, by the name of its metric."""
 
     @property
     def sentence(self) -> str:
@@ -56,6 +60,16 @@ class Answer:
             return f"{self.headline}."
         joint = "; " if ": " in self.headline or self.headline.endswith("%") else ": "
         return f"{self.headline}{joint}{self.reason}."
+
+
+class _Clause(NamedTuple):
+    text: str
+    is_figure: bool = False
+    """As of `Answer`."""
+
+    def below(self, headline: str, *more: str) -> Answer:
+        """The answer that it is the reason of, with what there is to add."""
+        return Answer(headline, "; ".join([self.text, *more]), self.is_figure)
 
 
 def answer_of(document: CompareDocument) -> Answer:
@@ -69,15 +83,15 @@ def answer_of(document: CompareDocument) -> Answer:
 
 def explanation(document: CompareDocument) -> str:
     """The reason as a sentence of its own, beneath the headline, with the question that was asked."""
-    reason = answer_of(document).reason
+    answer = answer_of(document)
+    reason = answer.reason
     judged = judged_workloads(document)
     asked = ""
     if len(judged) == 1 and document.goal is None:
         verdict = deciding_verdict(document, judged[0])
-        title = "" if verdict is None else metric_title(verdict.metric)
-        if title and reason.startswith(f"{title} "):
+        if answer.is_figure:
             return f"Under {judged[0]}, {reason}."
-        asked = f"Under {judged[0]}" + (f", by {title}" if title else "")
+        asked = f"Under {judged[0]}" + ("" if verdict is None else f", by {metric_title(verdict.metric)}")
     if not reason:
         return f"{asked}." if asked else ""
     if asked:
@@ -88,7 +102,7 @@ def explanation(document: CompareDocument) -> str:
 def _keep(document: CompareDocument, advised: RecommendationPart) -> Answer:
     name = scheduler_text(advised.scheduler or "")
     if advised.reason == "best":
-        return Answer(f"No reason to change: keep {name}", _lead(document, advised.scheduler or ""))
+        return _lead(document, advised.scheduler or "").below(f"No reason to change: keep {name}")
     yet = " yet" if advised.reason == "not_shown" else ""
     sure = "" if advised.reason == "equal" else f" ({confidence_text(document.confidence)} sure)"
     lost = f"at most {_percent(advised.loss)} is lost" if advised.loss else "nothing is lost"
@@ -104,7 +118,7 @@ def _withhold(document: CompareDocument, _: RecommendationPart) -> Answer:
 
 
 def _use(document: CompareDocument, advised: RecommendationPart) -> Answer:
-    return Answer(f"Use {scheduler_text(advised.scheduler or '')}", _why_use(document, advised))
+    return _why_use(document, advised).below(f"Use {scheduler_text(advised.scheduler or '')}")
 
 
 def _wait(document: CompareDocument, advised: RecommendationPart) -> Answer:
@@ -115,16 +129,18 @@ def _depend(document: CompareDocument, _: RecommendationPart) -> Answer:
     return Answer("It depends on the work", _winners(document))
 
 
-def _why_use(document: CompareDocument, advised: RecommendationPart) -> str:
+def _why_use(document: CompareDocument, advised: RecommendationPart) -> _Clause:
     """The figures that show that a change is worth it."""
     chosen, own = advised.scheduler or "", advised.in_force or ""
     if advised.reason == "good_enough":
         text = _near_the_best(document, advised)
         bound = next((one.bound for one in document.verdict.regret if one.label == own), None)
         known = "that is not known" if bound is None else f"it is {_percent(bound)}"
-        return f"{text}; of {scheduler_text(own)}, in use now, {known}"
-    text = _against(document, chosen, own, ", in use now")
-    return f"{text}; the first place is still open" if advised.reason == "better" else text
+        return _Clause(f"{text}; of {scheduler_text(own)}, in use now, {known}")
+    clause = _against(document, chosen, own, ", in use now")
+    if advised.reason != "better":
+        return clause
+    return clause._replace(text=f"{clause.text}; the first place is still open")
 
 
 def _finding(document: CompareDocument, advised: RecommendationPart) -> Answer:
@@ -138,7 +154,7 @@ def _finding(document: CompareDocument, advised: RecommendationPart) -> Answer:
         return Answer(headline, "; ".join([_near_the_best(document, advised), *left_out]))
     best = document.verdict.best
     if advised.reason == "best":
-        return Answer(f"{scheduler_text(best[0])} is best", "; ".join([_lead(document, best[0]), *left_out]))
+        return _lead(document, best[0]).below(f"{scheduler_text(best[0])} is best", *left_out)
     everyone = labels_of(document)
     if len(best) <= MOST_NAMES:
         names = join_schedulers(best)
@@ -161,7 +177,7 @@ def _of_kernels(document: CompareDocument, advised: RecommendationPart, pair: Ke
         within = "" if not advised.loss else f" (within {_percent(advised.loss)})"
         return Answer(f"{subject} makes no difference here{within}", "")
     verb = "is better here" if advised.scheduler == pair.patched else "is worse here"
-    return Answer(f"{subject} {verb}", _against(document, pair.patched, pair.base))
+    return _against(document, pair.patched, pair.base).below(f"{subject} {verb}")
 
 
 def _near_the_best(document: CompareDocument, advised: RecommendationPart) -> str:
@@ -188,23 +204,24 @@ def _winners(document: CompareDocument) -> str:
     return ", ".join(f"{join_schedulers(one.best)} for {one.workload}" for one in found if one is not None)
 
 
-def _lead(document: CompareDocument, winner: str) -> str:
+def _lead(document: CompareDocument, winner: str) -> _Clause:
     """The winner against the next best; over several workloads, its place in each of them."""
     if document.goal is not None:
         pairs = _goal_pairs(document, winner)
         if not pairs:
-            return f"it is best for the goal {document.goal.goal}"
+            return _Clause(f"it is best for the goal {document.goal.goal}")
         nearest = min(pairs, key=lambda pair: pair.ratio)
         text = _effect(nearest, f"its score for the goal {document.goal.goal}")
-        return f"{text}{', the next best' if len(pairs) > 1 else ''}"
+        return _Clause(f"{text}{', the next best' if len(pairs) > 1 else ''}")
     judged = judged_workloads(document)
     found = [one for name in judged if (one := deciding_verdict(document, name)) is not None]
     if len(found) != 1:
-        return "it is best or shares the first place in every workload"
+        return _Clause(_BEST_EVERYWHERE)
     rivals = rivals_of(document, found[0], winner)
     if not rivals:
-        return "no other has figures"
-    return f"{_effect(rivals[0])}{', the next best' if len(rivals) > 1 else ''}"
+        return _Clause("no other has figures")
+    text = f"{_effect(rivals[0])}{', the next best' if len(rivals) > 1 else ''}"
+    return _Clause(text, is_figure=True)
 
 
 def rivals_of(document: CompareDocument, verdict: MetricVerdictPart, winner: str) -> list[PairPart]:
@@ -216,12 +233,13 @@ def rivals_of(document: CompareDocument, verdict: MetricVerdictPart, winner: str
     return [reversed_pair(pairs[name]) for name in order]
 
 
-def _against(document: CompareDocument, label: str, own: str, remark: str = "") -> str:
+def _against(document: CompareDocument, label: str, own: str, remark: str = "") -> _Clause:
     """One scheduler against another, under each workload; the remark is about the other."""
     if document.goal is not None:
         found = [pair for pair in _goal_pairs(document, label) if pair.second == own]
         title = f"its score for the goal {document.goal.goal}"
-        return _effect(found[0], title) + remark if found else f"it is best for the goal {document.goal.goal}"
+        best = f"it is best for the goal {document.goal.goal}"
+        return _Clause(_effect(found[0], title) + remark if found else best)
     judged = judged_workloads(document)
     better: dict[str, PairPart] = {}
     for name in judged:
@@ -239,7 +257,8 @@ def _against(document: CompareDocument, label: str, own: str, remark: str = "") 
     as_good = [name for name in judged if name not in better]
     if as_good and clauses:
         clauses.append(f"as good for {join_names(as_good)}")
-    return "; ".join(clauses) or "it is best or shares the first place in every workload"
+    text = "; ".join(clauses) or _BEST_EVERYWHERE
+    return _Clause(text, is_figure=bool(better) and len(judged) == 1)
 
 
 def _effect(pair: PairPart, title: str | None = None) -> str:

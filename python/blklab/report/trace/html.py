@@ -10,18 +10,18 @@ from markupsafe import Markup
 from blklab.quantities.formatting import count_of
 from blklab.quantities.units import format_duration
 from blklab.records.samples import LatencyHistogram
-from blklab.report.charts.depths import depths_chart
 from blklab.report.charts.distribution import LatencySeries, density_chart, exceedance_chart
-from blklab.report.charts.holders import Holder, holders_chart
-from blklab.report.charts.latencies import LatencyDots, latencies_chart
-from blklab.report.charts.position import HeadPath, PositionSeries, position_chart
 from blklab.report.charts.time_axis import Window
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import element, mark
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
 from blklab.report.html.shell import with_shell
+from blklab.report.trace.depths_chart import depths_chart
 from blklab.report.trace.document import ExplainDocument, slowest_request
+from blklab.report.trace.holders_chart import Holder, holders_chart
 from blklab.report.trace.holding import Holding, holding_of
+from blklab.report.trace.latencies_chart import LatencyDots, latencies_chart
+from blklab.report.trace.position_chart import HeadPath, PositionSeries, position_chart
 from blklab.report.trace.steps import Steps
 from blklab.report.trace.submitters import Submitter, TracedRun
 from blklab.report.trace.wording import (

@@ -8,6 +8,7 @@ A new reader needs a module here and a line in `_MODULES`; other packages add th
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -145,11 +146,10 @@ def read_source(
             f"{source.name}: a trace ({trace}), not the results of a benchmark",
             hint=f"blklab where {shlex.quote(source.name)} shows where its I/Os waited",
         )
-    if '"fio version"' in source.text[:1000]:
-        raise FormatError(
-            f"{source.name}: fio's JSON without any job: fio was ended before a job began, or failed",
-            hint="run the job again; fio says on the screen what was wrong",
-        )
+    for reader in tried:
+        reason: Callable[[Source], FormatError | None] = getattr(reader, "why_empty", lambda _: None)
+        if (error := reason(source)) is not None:
+            raise error
     names = ", ".join(reader.NAME for reader in tried)
     if READERS["csv"].recognises(source):
         raise FormatError(

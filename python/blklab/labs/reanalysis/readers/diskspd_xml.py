@@ -11,7 +11,7 @@ from xml.parsers import expat
 from blklab.analysis.metrics import Better
 from blklab.labs.reanalysis.readers.numbers import NumberError, parse_number
 from blklab.labs.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
-from blklab.labs.reanalysis.readers.xml_events import parse_elements
+from blklab.labs.reanalysis.readers.xml_events import ElementHandler, parse_elements
 
 NAME = "diskspd-xml"
 SUMMARY = "DISKSPD's XML results (-Rxml)"
@@ -39,33 +39,22 @@ def recognises(source: Source) -> bool:
     return "<Results>" in head and ("<Tool>" in head or "<TimeSpan>" in head or "<System>" in head)
 
 
-class _DiskspdHandler:
+class _DiskspdHandler(ElementHandler):
     """Parses the elements, and adds the values of each timespan at its end."""
 
     def __init__(self, parser: expat.XMLParserType, source: Source, reading: Reading) -> None:
-        self.parser = parser
-        self.source = source
-        self.reading = reading
-        self.path: list[str] = []
-        self.text: list[str] = []
+        super().__init__(parser, source, reading)
         self.settings: dict[str, str] = {}
         self.seconds: float | None = None
         self.sums: dict[str, float] = {}
         self.percentile = ""
 
-    def start(self, name: str, _: dict[str, str]) -> None:
-        self.path.append(name)
-        self.text = []
+    def began(self, name: str) -> None:
+        del name
         if self.path == ["Results", "TimeSpan"]:
             self.seconds, self.sums = None, {}
 
-    def data(self, data: str) -> None:
-        self.text.append(data)
-
-    def end(self, name: str) -> None:
-        self.path.pop()
-        text = "".join(self.text).strip()
-        self.text = []
+    def ended(self, name: str, text: str) -> None:
         within, parent = self.path[1:2], self.path[-1] if self.path else ""
         if within == ["Profile"]:
             if name in _SETTINGS and text:

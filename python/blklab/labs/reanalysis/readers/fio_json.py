@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from blklab.errors import FormatError
 from blklab.labs.reanalysis.readers.fio_settings import ALL_CLIENTS, ROLES, clones_note, options_of
 from blklab.labs.reanalysis.readers.numbers import LARGEST, SMALLEST, shown
 from blklab.labs.reanalysis.readers.protocol import Location, ReaderOptions, Reading, Source
@@ -32,6 +33,16 @@ _LISTS = ("jobs", "client_stats")
 def recognises(source: Source) -> bool:
     """Whether the file has fio's field names."""
     return '"jobname"' in source.text and any(f'"{name}"' in source.text for name in _LISTS)
+
+
+def why_empty(source: Source) -> FormatError | None:
+    """The error for a file of fio's that has no job; None for all others."""
+    if '"fio version"' not in source.text[:1000]:
+        return None
+    return FormatError(
+        f"{source.name}: fio's JSON without any job: fio was ended before a job began, or failed",
+        hint="run the job again; fio says on the screen what was wrong",
+    )
 
 
 def read(source: Source, options: ReaderOptions) -> Reading:

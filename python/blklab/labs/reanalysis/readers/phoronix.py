@@ -11,7 +11,7 @@ from xml.parsers import expat
 from blklab.analysis.metrics import Better
 from blklab.labs.reanalysis.readers.numbers import NumberError, parse_number
 from blklab.labs.reanalysis.readers.protocol import ReaderOptions, Reading, Source
-from blklab.labs.reanalysis.readers.xml_events import parse_elements
+from blklab.labs.reanalysis.readers.xml_events import ElementHandler, parse_elements
 
 NAME = "phoronix"
 SUMMARY = "result files of the Phoronix Test Suite (XML): each run of each test"
@@ -35,36 +35,24 @@ def recognises(source: Source) -> bool:
     return "<PhoronixTestSuite" in source.text[:4096]
 
 
-class _Handler:
+class _Handler(ElementHandler):
     """Parses the elements and keeps those of results."""
 
     def __init__(self, parser: expat.XMLParserType, source: Source, reading: Reading) -> None:
-        self.parser = parser
-        self.source = source
-        self.reading = reading
-        self.path: list[str] = []
-        self.text: list[str] = []
+        super().__init__(parser, source, reading)
         self.result: dict[str, str] = {}
         self.entry: dict[str, str] = {}
         self.entry_line = 0
 
-    def start(self, name: str, _: dict[str, str]) -> None:
-        self.path.append(name)
-        self.text = []
+    def began(self, name: str) -> None:
         if name == "Result":
             self.result = {}
         elif name == "Entry":
             self.entry = {}
             self.entry_line = self.parser.CurrentLineNumber
 
-    def data(self, data: str) -> None:
-        self.text.append(data)
-
-    def end(self, name: str) -> None:
-        self.path.pop()
+    def ended(self, name: str, text: str) -> None:
         parent = self.path[-1] if self.path else ""
-        text = "".join(self.text).strip()
-        self.text = []
         if parent == "Result":
             self.result[name] = text
         elif parent == "Entry":

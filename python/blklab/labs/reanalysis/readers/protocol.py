@@ -1,9 +1,10 @@
 """The interface of a reader of another tool's output, and the types that it returns.
 
 A reader is a module of this package with ``NAME``, ``SUMMARY``, ``recognises(source)`` and
-``read(source, options)``. It reports each value with its line, each location where a value is missing, and
-the lines that it did not understand. It never guesses what was compared: it passes on the levels of factors
-as printed, and `blklab.labs.reanalysis.design` settles their roles with the user.
+``read(source, options)``; it may have ``why_empty(source)``, the error for a file of its tool without
+results. It reports each value with its line, each location where a value is missing, and the lines that it
+did not understand. It never guesses what was compared: it passes on the levels of factors as printed, and
+`blklab.labs.reanalysis.design` settles their roles with the user.
 """
 
 from __future__ import annotations

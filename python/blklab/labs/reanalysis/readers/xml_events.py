@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 from xml.parsers import expat
 
 from blklab.labs.reanalysis.readers.protocol import Reading, Source
 
 
-class ElementHandler(Protocol):
-    """Receives the elements of a file."""
+class ElementHandler(ABC):
+    """Receives the elements of a file, with their place and their text."""
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
+    def __init__(self, parser: expat.XMLParserType, source: Source, reading: Reading) -> None:
+        """Has seen nothing yet.
+
+        Args:
+            parser: Tells the line.
+            source: The file.
+            reading: Gets the values.
+        """
+        self.parser = parser
+        self.source = source
+        self.reading = reading
+        self.path: list[str] = []
+        """The elements that have begun and not ended, the outermost first."""
+        self._text: list[str] = []
+
+    def start(self, name: str, _: dict[str, str]) -> None:
         """An element begins."""
-
-    def end(self, name: str) -> None:
-        """An element ends."""
+        self.path.append(name)
+        self._text = []
+        self.began(name)
 
     def data(self, text: str) -> None:
         """Text within an element."""
+        self._text.append(text)
+
+    def end(self, name: str) -> None:
+        """An element ends."""
+        self.path.pop()
+        text, self._text = "".join(self._text).strip(), []
+        self.ended(name, text)
+
+    @abstractmethod
+    def began(self, name: str) -> None:
+        """An element has begun; it is the last of the path."""
+
+    @abstractmethod
+    def ended(self, name: str, text: str) -> None:
+        """An element has ended; it is no longer in the path."""
 
 
 class _DoctypeError(Exception):
@@ -36,7 +66,7 @@ def parse_elements(
     """Hands the elements of a file to a handler, up to the first damage.
 
     Args:
-        parser: A new one, which the handler may ask for the line.
+        parser: A new one, the handler's.
         handler: Receives the elements.
         source: The file.
         reading: Gets the damage as a problem.

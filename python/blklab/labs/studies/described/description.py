@@ -51,9 +51,6 @@ from blklab.labs.studies.described.parts import (
 )
 from blklab.labs.studies.replication.options import StudyBackend, StudyOptions, TomlTable
 
-DESCRIPTION_FILE = "study.toml"
-
-
 class StudyDescription(TomlTable):
     """``study.toml``."""
 

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from blklab.analysis.metrics import metric_named
 from blklab.errors import BlklabError, SpecError, did_you_mean
-from blklab.labs.studies.described.description import DESCRIPTION_FILE, StudyDescription
+from blklab.labs.studies import DESCRIPTION_FILE
+from blklab.labs.studies.described.description import StudyDescription
 from blklab.labs.studies.described.parts import (
     PICKED,
     DescribedExperiment,
