@@ -167,7 +167,7 @@ def test_order_of_the_content() -> None:
     text = "".join(_outline(contents.sub("", html_of("suspicious"))).text)
     order = [
         "No recommendation",
-        "the control cached-read differs",
+        "The control cached-read differs",
         "IOPS, which decides",
         "Find what else was at work",
         "1 warning",

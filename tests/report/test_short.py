@@ -12,9 +12,11 @@ from switchback_cases import SWITCHBACKS
 from blklab.analysis.regret import Regret
 from blklab.analysis.verdict import analyse
 from blklab.quantities.notes import Note, split, stored
+from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import SLOW_SWITCH
 from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.documents.job_shares import JobRatioPart
+from blklab.report.html.comparison import render_html
 from blklab.report.sentences.losses import loss_text
 from blklab.report.summary.failures import failures_of, lost_slots_sentence
 from blklab.report.summary.job_shares import ratio_text
@@ -22,7 +24,13 @@ from blklab.report.terminal import Terminal
 from blklab.report.text.comparison import render
 from blklab.report.text.printer import Printer
 from blklab.report.text.short_verdict import short_verdict
-from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec
+from blklab.testing.experiments import (
+    SchedulerBehaviour,
+    WorkloadBehaviour,
+    make_experiment,
+    make_spec,
+    make_workload,
+)
 
 
 def _printed(document: CompareDocument, *, verbose: bool = False) -> str:
@@ -157,3 +165,45 @@ def test_a_paragraph_is_cut_between_words() -> None:
 def test_nothing_to_lose_is_not_0_percent() -> None:
     assert loss_text(Regret("none", 0.0, None, None), 0.95) == "no other is better (95 %)"
     assert loss_text(Regret("none", 0.012, None, None), 0.95) == "no other is more than 1.2 % better (95 %)"
+
+
+def _withheld(*, copy: bool, noise: float = 0.002) -> tuple[ExperimentRecord, CompareDocument]:
+    """Something other than the scheduler was at work: a control differs, or an unchanged copy."""
+    if copy:
+        labels, workloads = ("kyber", "kyber@copy", "kyber@mine"), [make_workload("reads")]
+    else:
+        labels, workloads = ("none", "bfq"), [make_workload("reads"), make_workload("cached", control=True)]
+    quiet = {label: SchedulerBehaviour(noise=0.002) for label in labels}
+    record = make_experiment(
+        make_spec(labels, workloads, blocks=6),
+        behaviours={
+            label: SchedulerBehaviour(speed=1 + 0.2 * number, noise=noise)
+            for number, label in enumerate(labels)
+        },
+        workloads={"cached": WorkloadBehaviour(schedulers=quiet | {"bfq": SchedulerBehaviour(1.4, 0.002)})},
+    )
+    return record, compare_document(record, analyse(record))
+
+
+def test_a_copy_that_differs_is_named_as_the_reason() -> None:
+    said = " ".join(_printed(_withheld(copy=True)[1]).split())
+    assert "No recommendation: the unchanged copy kyber@copy differs from its original, so" in said
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize(("copy", "noise"), [(False, 0.002), (True, 0.002), (False, 0.4)])
+def test_a_withheld_answer_calls_nothing_best_and_explains_nothing(
+    copy: bool, noise: float, verbose: bool
+) -> None:
+    record, document = _withheld(copy=copy, noise=noise)
+    assert document.verdict.recommendation.action == short_verdict(document) == "withheld"
+    said = _printed(document, verbose=verbose)
+    assert "No recommendation" in said
+    assert not any(word in said for word in ("★", "beaten", "Why"))
+    assert "★" not in render_html(record, document).partition("<header>")[2].partition("<footer>")[0]
+
+
+def test_the_title_of_a_chart_is_shortened_before_it_is_cut() -> None:
+    record = CASES["purpose"]()
+    document = compare_document(record, analyse(record))
+    assert "(more is better; 95 %)\n" in _printed(document)

@@ -121,7 +121,7 @@ def test_ascii_only_terminal(case: str) -> None:
 
 
 def test_no_colours_in_a_log_and_under_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
-    document = _document("suspicious")
+    document = _document("decided")
     assert "\x1b" not in _printed(document)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")

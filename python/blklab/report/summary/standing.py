@@ -10,6 +10,7 @@ from blklab.analysis.metrics import METRICS
 from blklab.analysis.ratios import OPPOSITE
 from blklab.report.documents.comparison import CompareDocument, ComparisonPart, MetricVerdictPart, ResultPart
 from blklab.report.documents.parts import PairPart
+from blklab.spec.schedulers import COPY
 
 AnyPair = TypeVar("AnyPair", bound=PairPart)
 
@@ -102,6 +103,35 @@ def differing_controls(document: CompareDocument) -> list[str]:
     return [name for name in names if name in differing]
 
 
+def is_withheld(document: CompareDocument) -> bool:
+    """Whether something other than the scheduler was at work, so that nothing is recommended."""
+    return document.verdict.recommendation.action == "withheld"
+
+
+def differing_copies(document: CompareDocument) -> list[str]:
+    """Unchanged copies in a module that differ from their originals by the metric that decides."""
+    if document.target_description.backend != "host":
+        return []
+    decides = {(verdict.workload, verdict.metric) for verdict in document.verdicts if verdict.decides}
+    differing = [
+        {part.first, part.second}
+        for part in document.comparisons
+        if (part.workload, part.metric) in decides and part.outcome in ("better", "worse")
+    ]
+    choices = document.schedulers
+    return [
+        str(copy["label"])
+        for copy in choices
+        if copy["kernel"] == COPY
+        and any(
+            original["kernel"] is None
+            and (original["name"], original["tunables"]) == (copy["name"], copy["tunables"])
+            and {copy["label"], original["label"]} in differing
+            for original in choices
+        )
+    ]
+
+
 def reversed_pair(part: AnyPair) -> AnyPair:
     """The same comparison as seen from the other scheduler."""
     return part.model_copy(
@@ -117,8 +147,11 @@ def reversed_pair(part: AnyPair) -> AnyPair:
 
 
 def ranked(document: CompareDocument, workload: str, metric: str) -> list[StandingRow]:
-    """Schedulers of a workload, best first by the metric; those without a figure last."""
-    verdict = deciding_verdict(document, workload)
+    """Schedulers of a workload, best first by the metric; those without a figure last.
+
+    If the answer is withheld, none of them is called best or beaten.
+    """
+    verdict = None if is_withheld(document) else deciding_verdict(document, workload)
     results = results_of(document, workload, metric)
     labels = labels_of(document)
     sign = -1 if METRICS[metric].better == "higher" else 1

@@ -27,6 +27,8 @@ from blklab.report.summary.kernels import KernelPair, kernel_pair
 from blklab.report.summary.standing import (
     deciding_verdict,
     differing_controls,
+    differing_copies,
+    is_withheld,
     judged_workloads,
     labels_of,
     pairs_against,
@@ -87,7 +89,7 @@ def explanation(document: CompareDocument) -> str:
     reason = answer.reason
     judged = judged_workloads(document)
     asked = ""
-    if len(judged) == 1 and document.goal is None:
+    if len(judged) == 1 and document.goal is None and not is_withheld(document):
         verdict = deciding_verdict(document, judged[0])
         if answer.is_figure:
             return f"Under {judged[0]}, {reason}."
@@ -110,11 +112,13 @@ def _keep(document: CompareDocument, advised: RecommendationPart) -> Answer:
 
 
 def _withhold(document: CompareDocument, _: RecommendationPart) -> Answer:
-    controls = join_names(differing_controls(document))
-    return Answer(
-        "No recommendation",
-        f"the control {controls} differs, so something other than the scheduler was at work",
+    copies = differing_copies(document)
+    what = (
+        f"the unchanged copy {join_names(copies)} differs from its original"
+        if copies
+        else f"the control {join_names(differing_controls(document))} differs"
     )
+    return Answer("No recommendation", f"{what}, so something other than the scheduler was at work")
 
 
 def _use(document: CompareDocument, advised: RecommendationPart) -> Answer:

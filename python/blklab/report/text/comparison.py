@@ -39,6 +39,7 @@ from blklab.report.summary.standing import (
     StandingRow,
     deciding_verdict,
     differing_controls,
+    is_withheld,
     metrics_of,
     ranked,
     results_of,
@@ -228,9 +229,12 @@ def _print_workload(document: CompareDocument, workload: str, printer: Printer) 
         return
     if len(document.workloads) > 1 and document.goal is None:
         sign, style = STATUS_SIGNS[verdict.status], STATUS_STYLES[verdict.status]
+        found = finding(document, verdict)
         if workload in differing_controls(document):
             sign, style = "⚠", "bold yellow"
-        printer.line((f"{sign} ", style), finding(document, verdict))
+        elif is_withheld(document):
+            sign, style, found = "?", "bold yellow", f"withheld, otherwise: {found}"
+        printer.line((f"{sign} ", style), found)
     rows = ranked(document, workload, metric.name)
     table, left_out = _results_table(document, workload, metric.name, rows, printer)
     printer.console.print(table)

@@ -22,6 +22,7 @@ from blklab.report.summary.standing import (
     Standing,
     deciding_verdict,
     is_in_use,
+    is_withheld,
     judged_workloads,
     labels_of,
     ranked,
@@ -191,7 +192,8 @@ def _goal_chart(document: CompareDocument, goal: GoalPart) -> _Chart:
     bars = []
     for label in sorted(labels_of(document), key=lambda name: -scores[name].value if name in scores else 0):
         score = scores.get(label)
-        standing = Standing.OPEN if label in verdict.candidates else Standing.BEATEN
+        beaten = label not in verdict.candidates and not is_withheld(document)
+        standing = Standing.BEATEN if beaten else Standing.OPEN
         if label in verdict.best:
             standing = Standing.BEST if verdict.status == "best" else Standing.EQUAL
         if score is None:
@@ -210,7 +212,10 @@ def _goal_chart(document: CompareDocument, goal: GoalPart) -> _Chart:
 def _drawn(document: CompareDocument, chart: _Chart, printer: Printer) -> list[Text]:
     """A title, and a row for each scheduler: sign, name, figure, bar, interval, and whether it is in use."""
     sure = confidence_text(document.confidence)
-    lines = printer.wrapped((f"{chart.title}; {sure} intervals)", "bold"), most=1)
+    title = f"{chart.title}; {sure} intervals)"
+    if len(title) > printer.console.width:
+        title = f"{chart.title}; {sure})"
+    lines = printer.wrapped((title, "bold"), most=1)
     names = [printer.clean(bar.label) for bar in chart.bars]
     name_width = min(_WIDEST_NAME, max(map(len, names), default=0))
     figure_width = max((len(bar.figure) for bar in chart.bars), default=0)

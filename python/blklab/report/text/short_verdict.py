@@ -15,4 +15,6 @@ def short_verdict(document: CompareDocument) -> str:
     advised = verdict.recommendation
     if verdict.status == "undecided" and advised.scheduler is not None and advised.action in _VERBS:
         return f"{_VERBS[advised.action]} {advised.scheduler}"
+    if advised.action == "withheld":
+        return "withheld"
     return "not known yet" if advised.action == "unknown" else verdict.status
