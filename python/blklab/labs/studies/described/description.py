@@ -51,6 +51,7 @@ from blklab.labs.studies.described.parts import (
 )
 from blklab.labs.studies.replication.options import StudyBackend, StudyOptions, TomlTable
 
+
 class StudyDescription(TomlTable):
     """``study.toml``."""
 
