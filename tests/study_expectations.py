@@ -1,4 +1,4 @@
-"""Whether a study came out as its folder expects."""
+"""Compares the result of a study with what its folder expects."""
 
 from __future__ import annotations
 

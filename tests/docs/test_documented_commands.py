@@ -109,6 +109,10 @@ def _stop(*_: Any, **__: Any) -> None:
     raise _UnderstoodError
 
 
+READS_REQUESTS = {"compare": "compare", "run": "running", "tune": "tuning"}
+"""The module of `blklab.cli` in which a command makes experiments of its words."""
+
+
 @EACH
 def test_it_is_understood(
     documented: DocumentedCommand, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -116,8 +120,9 @@ def test_it_is_understood(
     """Flags, values and, of experiments, targets, workloads, schedulers and their combination."""
     assert folder.is_dir()
     words = placed(documented)
-    if name_of(words) in ("compare", "run", "tune") and not {"--resume", "--spec"} & set(words):
-        module = import_module(f"blklab.cli.{name_of(words)}")
+    reads = READS_REQUESTS.get(name_of(words))
+    if reads is not None and not {"--resume", "--spec"} & set(words):
+        module = import_module(f"blklab.cli.{reads}")
 
         def checked(values: SpecValues) -> None:
             assert build_specs(values)

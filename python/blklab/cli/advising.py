@@ -1,4 +1,4 @@
-"""What `blklab advise` does."""
+"""`blklab advise`: the questions, the plan, the comparison and the setting."""
 
 from __future__ import annotations
 

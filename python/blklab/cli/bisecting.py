@@ -1,4 +1,4 @@
-"""What `blklab kernel bisect` does."""
+"""`blklab kernel bisect`: builds and judges commits until the first slower one is known."""
 
 from __future__ import annotations
 

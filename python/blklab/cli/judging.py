@@ -1,4 +1,4 @@
-"""What `blklab kernel judge` does."""
+"""`blklab kernel judge`: builds what is asked for, judges it, and shows the page."""
 
 from __future__ import annotations
 

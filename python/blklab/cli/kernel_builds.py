@@ -1,4 +1,4 @@
-"""What `blklab kernel build`, `list`, `show` and `remove` do."""
+"""`blklab kernel build`, `list`, `show` and `remove`: guest kernels and modules that were built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `blklab kernel module` does, and the lists of modules."""
+"""`blklab kernel module`: builds and shows modules, and lists and removes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `blklab run` does."""
+"""`blklab run`: makes the run and shows its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `blklab study` does."""
+"""`blklab study`: lists, shows, checks and runs studies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `blklab kernel torture` does."""
+"""`blklab kernel torture`: builds the kernel, tortures its schedulers, and shows the mistakes."""
 
 from __future__ import annotations
 

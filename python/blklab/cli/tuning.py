@@ -1,4 +1,4 @@
-"""What `blklab tune` does."""
+"""`blklab tune`: searches, confirms, and shows what was found."""
 
 from __future__ import annotations
 
