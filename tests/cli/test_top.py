@@ -119,6 +119,19 @@ def test_batch_mode_keeps_its_columns(tmp_path: Path, capsys: pytest.CaptureFixt
     assert all(words[1] == "be/3" for words in mine)
 
 
+def test_the_heading_says_what_the_priorities_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    headings: list[str] = []
+
+    def told() -> bool:
+        assert run(["top", "--batch", "-n", "1", "-d", "300ms"]) == ExitCode.OK
+        headings[:] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("sample ")]
+        return "by priority: " in headings[0]
+
+    with _writer(tmp_path / "file", priority=["-c2", "-n3"]):
+        wait_until(told, "the rate of a priority is told")
+    assert "((" not in headings[0]
+
+
 def test_processes_are_the_sum_of_their_threads(tmp_path: Path) -> None:
     reader = TaskReader()
     with _writer(tmp_path / "file", priority=["-c2", "-n5"]) as process:
