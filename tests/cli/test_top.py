@@ -19,6 +19,8 @@ from blklab.errors import ExitCode, RequirementError
 from blklab.labs.studies.ionice.reading import WITHOUT_LEVELS
 from blklab.linux.processes.io_priority import IoClass, priority_of, priority_support
 from blklab.linux.processes.task_io import TaskRate, TaskReader, by_process, rates
+from blklab.recordings.waits import TaskWaits
+from blklab.report.waits.text import task_name
 from waiting import wait_until
 
 WRITER = """
@@ -184,3 +186,10 @@ def test_bad_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_kernel_that_does_not_count(tmp_path: Path) -> None:
     with pytest.raises(RequirementError, match="does not count"):
         TaskReader(tmp_path).read()
+
+
+def test_the_root_group_is_not_written_behind_a_name() -> None:
+    fields: dict[str, Any] = {"tgid": 7, "command": "dd", "cgroup": "/"}
+    in_root = TaskWaits.model_construct(**fields)
+    assert task_name(in_root) == "dd[7]"
+    assert task_name(in_root.model_copy(update={"cgroup": "/a.slice"})) == "dd[7] /a.slice"

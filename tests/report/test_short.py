@@ -169,6 +169,7 @@ def test_nothing_to_lose_is_not_0_percent() -> None:
 
 def _withheld(*, copy: bool, noise: float = 0.002) -> tuple[ExperimentRecord, CompareDocument]:
     """Something other than the scheduler was at work: a control differs, or an unchanged copy."""
+    labels: tuple[str, ...]
     if copy:
         labels, workloads = ("kyber", "kyber@copy", "kyber@mine"), [make_workload("reads")]
     else:
