@@ -68,6 +68,9 @@ def test_a_model_is_measured_swept_and_written(capsys: pytest.CaptureFixture[str
     assert found["chosen"] == "isolation"
     assert f"echo '{found['model_line']}' > /sys/fs/cgroup/io.cost.model" in printed
     assert f"echo '{found['qos_line']}' > /sys/fs/cgroup/io.cost.qos" in printed
+    assert " µs " in printed and " us " not in printed
+    (asked,) = re.findall(r"^A group that asks for .*$", printed, re.MULTILINE)
+    assert len(asked) <= 80
     for one in found["coefficients"]:
         assert re.search(rf"{one['name']} +{round(one['value'])} +{round(one['low'])} to ", printed)
     text = hwdb.read_text()

@@ -19,6 +19,8 @@ from blklab.errors import ExitCode, RequirementError
 from blklab.labs.studies.ionice.reading import WITHOUT_LEVELS
 from blklab.linux.processes.io_priority import IoClass, priority_of, priority_support
 from blklab.linux.processes.task_io import TaskRate, TaskReader, by_process, rates
+from blklab.recordings.waits import TaskWaits
+from blklab.report.waits.text import task_name
 from waiting import wait_until
 
 WRITER = """
@@ -119,6 +121,19 @@ def test_batch_mode_keeps_its_columns(tmp_path: Path, capsys: pytest.CaptureFixt
     assert all(words[1] == "be/3" for words in mine)
 
 
+def test_the_heading_says_what_the_priorities_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    headings: list[str] = []
+
+    def told() -> bool:
+        assert run(["top", "--batch", "-n", "1", "-d", "300ms"]) == ExitCode.OK
+        headings[:] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("sample ")]
+        return "by priority: " in headings[0]
+
+    with _writer(tmp_path / "file", priority=["-c2", "-n3"]):
+        wait_until(told, "the rate of a priority is told")
+    assert "((" not in headings[0]
+
+
 def test_processes_are_the_sum_of_their_threads(tmp_path: Path) -> None:
     reader = TaskReader()
     with _writer(tmp_path / "file", priority=["-c2", "-n5"]) as process:
@@ -171,3 +186,10 @@ def test_bad_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_kernel_that_does_not_count(tmp_path: Path) -> None:
     with pytest.raises(RequirementError, match="does not count"):
         TaskReader(tmp_path).read()
+
+
+def test_the_root_group_is_not_written_behind_a_name() -> None:
+    fields: dict[str, Any] = {"tgid": 7, "command": "dd", "cgroup": "/"}
+    in_root = TaskWaits.model_construct(**fields)
+    assert task_name(in_root) == "dd[7]"
+    assert task_name(in_root.model_copy(update={"cgroup": "/a.slice"})) == "dd[7] /a.slice"

@@ -169,6 +169,7 @@ def test_nothing_to_lose_is_not_0_percent() -> None:
 
 def _withheld(*, copy: bool, noise: float = 0.002) -> tuple[ExperimentRecord, CompareDocument]:
     """Something other than the scheduler was at work: a control differs, or an unchanged copy."""
+    labels: tuple[str, ...]
     if copy:
         labels, workloads = ("kyber", "kyber@copy", "kyber@mine"), [make_workload("reads")]
     else:
@@ -207,3 +208,17 @@ def test_the_title_of_a_chart_is_shortened_before_it_is_cut() -> None:
     record = CASES["purpose"]()
     document = compare_document(record, analyse(record))
     assert "(more is better; 95 %)\n" in _printed(document)
+
+
+def test_workloads_without_room_are_counted_and_no_sentence_is_cut() -> None:
+    workloads = [make_workload(f"a-workload-with-a-long-name-{number}") for number in range(12)]
+    spec = make_spec(("none", "kyber", "bfq"), workloads, blocks=6)
+    record = make_experiment(
+        spec, behaviours={"kyber": SchedulerBehaviour(1.3), "bfq": SchedulerBehaviour(0.5)}
+    )
+    printed = _printed(compare_document(record, analyse(record)))
+    assert len(printed.splitlines()) <= 24
+    shown, found, _ = printed.partition("\n… and ")
+    sentences = re.split(r"\na-workload-with-a-long-name-\d+: ", shown)[1:]
+    assert found and f"… and {12 - len(sentences)} more workloads (-v)" in printed
+    assert all(sentence.endswith(("the next best", "next\nbest")) for sentence in sentences)

@@ -8,7 +8,7 @@ from blklab.labs.iocost.document import IoCostDocument, Sweep
 from blklab.labs.iocost.estimates import Estimate
 from blklab.labs.iocost.solutions import HEADROOM, Expected
 from blklab.labs.iocost.vrate_range import Vrate
-from blklab.quantities.formatting import Scale, scale_for
+from blklab.quantities.formatting import TIMES, Scale, scale_for
 from blklab.report.terminal import Terminal
 
 _EVERY = 10
@@ -71,8 +71,8 @@ def _figures(found: IoCostDocument) -> Table:
     for one in found.coefficients:
         table.add_row(one.name, str(one.whole), _interval(one), one.load)
     for one in found.latencies:
-        meaning = f"{one.load}, {HEADROOM:g} x p{found.percentile}"
-        table.add_row(one.name, f"{one.whole} us", _interval(one), meaning)
+        meaning = f"{one.load}, {HEADROOM:g} {TIMES} p{found.percentile}"
+        table.add_row(one.name, f"{one.whole} µs", _interval(one), meaning)
     return table
 
 
@@ -92,8 +92,7 @@ def _print_sweep(sweep: Sweep, console: Terminal) -> None:
     reads, writes = sweep.asked_reads_per_second, sweep.asked_writes_per_second
     console.print(
         f"A group that asks for {reads} reads and {writes} writes a second, beside a heavy one, on"
-        f" {sweep.profile}:",
-        soft_wrap=True,
+        f" {sweep.profile}:"
     )
     console.print(table)
     if sweep.range is not None:

@@ -115,7 +115,7 @@ def _heading(sample: TopSample) -> list[Text]:
     total = f"sample {sample.number}: reads {_rate(read)}, writes {_rate(written)}"
     shares = [f"{name} {_rate(rate)}" for name, rate in sample.by_priority().items() if rate > 0]
     if shares:
-        total += " (" + ", ".join(shares) + ")"
+        total += "; by priority: " + ", ".join(shares)
     honoured = [
         f"{disk} {name} honours {priority_support(name)}" for disk, name in _by_scheduler(sample.schedulers)
     ]

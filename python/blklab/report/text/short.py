@@ -136,12 +136,20 @@ def _middle(document: CompareDocument, printer: Printer, room: int) -> list[Text
         return lines + short_job_lines(document, printer, room - len(lines))
     if len(charts) == 1:
         return _drawn(document, _shortened(document, charts[0], room - 2), printer)
-    lines = []
-    for name in judged_workloads(document):
-        verdict = deciding_verdict(document, name)
-        if verdict is not None:
-            lines += printer.wrapped((f"{name}: ", "bold"), finding(document, verdict), most=2)
-    return lines if len(lines) <= room else [*lines[: max(0, room - 1)], printer.text("… (-v)", "dim")]
+    found = [
+        printer.wrapped((f"{name}: ", "bold"), finding(document, verdict), most=2)
+        for name in judged_workloads(document)
+        if (verdict := deciding_verdict(document, name)) is not None
+    ]
+    if sum(map(len, found)) <= room:
+        return [line for lines in found for line in lines]
+    kept: list[Text] = []
+    for number, lines in enumerate(found):
+        if len(kept) + len(lines) > room - 1:
+            left = count_of(len(found) - number, "more workload" if kept else "workload")
+            return [*kept, printer.text(f"… {'and ' if kept else ''}{left} (-v)", "dim")]
+        kept += lines
+    return kept
 
 
 def _shortened(document: CompareDocument, chart: _Chart, room: int) -> _Chart:

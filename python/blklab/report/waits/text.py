@@ -119,8 +119,8 @@ def device_lines(waits: Waits) -> list[str]:
 
 
 def task_name(task: TaskWaits) -> str:
-    """``postgres[4711] /system.slice/postgresql.service``."""
-    return f"{process_name(task)} {task.cgroup}".rstrip()
+    """``postgres[4711] /system.slice/postgresql.service``; of the root group the process alone."""
+    return f"{process_name(task)} {'' if task.cgroup == '/' else task.cgroup}".rstrip()
 
 
 def wait_cells(task: TaskWaits, waits: Waits) -> list[str]:
