@@ -24,17 +24,19 @@ _MANY_TIMES = 9.0
 class ProgressDisplay(ProgressLine):
     """Shows the pipeline's progress on standard error."""
 
-    def __init__(self, *, quiet: bool, tells_plan: bool = True) -> None:
+    def __init__(self, *, quiet: bool, tells_plan: bool = True, names_runs: bool = True) -> None:
         """Begins to show.
 
         Args:
             quiet: Whether to show only what fails.
             tells_plan: Whether to print the plan before the first run, unless another has printed it.
+            names_runs: Whether to print each experiment's name; one of many in a study needs none.
         """
         super().__init__(quiet=quiet)
         self._failed = 0
         self._begun_ns = time.monotonic_ns()
         self._plans = tells_plan
+        self._names_runs = names_runs
         self._in_stretch = False
         """Whether a stretch of slots is under way."""
         self._last_failure: tuple[str, int, str | None] | None = None
@@ -51,7 +53,8 @@ class ProgressDisplay(ProgressLine):
         self.run_id = record.run_id
         self._begun_ns = time.monotonic_ns()
         if not self._quiet:
-            self._console.print(f"run {record.run_id}: {record.target.summary}", soft_wrap=True)
+            if self._names_runs:
+                self._console.print(f"run {record.run_id}: {record.target.summary}", soft_wrap=True)
             # Notes are in the report, once.
             for warning in split(record.warnings)[0]:
                 self.note(warning)

@@ -11,7 +11,7 @@ _STYLES = {"holds": "bold green", "fails": "bold red", "undecided": "bold yellow
 
 
 def render_study(finding: StudyFinding, console: Terminal) -> None:
-    """Prints statements, our values beside the published ones, and remarks."""
+    """Prints statements, our values beside the published ones, remarks, and how many statements hold."""
     printer = Printer(console)
     printer.blank()
     printer.line((finding.title, "bold"), f" ({finding.name}), on {finding.place}")
@@ -37,6 +37,8 @@ def render_study(finding: StudyFinding, console: Terminal) -> None:
         printer.blank()
     for remark in finding.result.remarks:
         printer.line(("note: ", "bold"), remark)
+    printer.blank()
+    printer.line((f"{finding.name}: {finding.tally()}.", "bold"))
 
 
 def _print_rows(headings: tuple[str, str, str], rows: list[ValueRow], printer: Printer) -> None:
