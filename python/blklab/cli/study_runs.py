@@ -145,7 +145,7 @@ def run_and_show(
     with Store.opened(store_url) as store:
         for plan in plans:
             try:
-                with ProgressDisplay(quiet=quiet) as display:
+                with ProgressDisplay(quiet=quiet, tells_plan=False, names_runs=False) as display:
                     finding = run_plan(plan, store, display, workers=workers)
             except InterruptedRunError:
                 if display.run_id is not None:
