@@ -236,6 +236,14 @@ def test_names_that_the_kernel_cannot_choose_are_refused(
         plan_module(request_for(name), silent)
 
 
+def test_a_missing_source_is_named_before_missing_headers(
+    request_for: Callable[..., ModuleRequest], tmp_path: Path
+) -> None:
+    missing = str(tmp_path / "linux")
+    with pytest.raises(UnknownNameError, match=f"there is no kernel source {missing}"):
+        plan_module(request_for(headers=None, release="1.2.3-none", source=missing), silent)
+
+
 def test_missing_headers_are_named_with_the_way_to_get_them(
     request_for: Callable[..., ModuleRequest],
 ) -> None:

@@ -36,7 +36,7 @@ from blklab.modules.scheduler_source import (
     texts_of,
 )
 from blklab.modules.signing import find_key, is_enrolled, sign, signing_advice, wants_signature
-from blklab.modules.source import BlockSource, find_source
+from blklab.modules.source import BlockSource, find_source, named_source
 from blklab.modules.store import BuiltModule, module_of_id, name_module, read_module
 
 RUNNING_TYPES = Path("/sys/kernel/btf/vmlinux")
@@ -109,6 +109,7 @@ def plan_module(request: ModuleRequest, announce: Announce, *, may_fetch: bool =
 
     Raises:
         UsageError: for a name or a combination that cannot be.
+        UnknownNameError: if something that it names does not exist.
         PatchError: if a patch does not apply, or changes more than the scheduler.
         KernelSourceError: if headers or source are missing; the hint says how to get them.
         RefusedError: if they are not of the same kernel, or it cannot be proven that they are.
@@ -121,6 +122,8 @@ def plan_module(request: ModuleRequest, announce: Announce, *, may_fetch: bool =
     # Mistakes of the request come first: headers are another package to get.
     own = None if request.scheduler_file is None else from_file(Path(request.scheduler_file).expanduser())
     chosen = None if own is not None else one_scheduler_of(request.scheduler, patches)
+    if request.source is not None:
+        named_source(request.source)
     headers = find_headers(request.release, request.headers)
     types = _find_types(request, headers)
     require_programs("a module cannot be built", _TOOLS | (PATCH_TOOL if patches else {}))

@@ -67,10 +67,7 @@ def find_source(
         RefusedError: if the named one is of another version.
     """
     if named is not None:
-        path = Path(named).expanduser().absolute()
-        if not path.exists():
-            raise UnknownNameError(f"there is no kernel source {named}", hint="name a tree or an archive")
-        source = _open(path, announce)
+        source = _open(named_source(named), announce)
         if (complaint := mismatch(headers, source)) is not None:
             raise RefusedError(
                 complaint, hint=source_advice(headers.release, headers.version, headers.package)
@@ -91,6 +88,18 @@ def find_source(
         f"the source of Linux {headers.release} is missing" + "".join(f"; {one}" for one in complaints),
         hint=source_advice(headers.release, headers.version, headers.package),
     )
+
+
+def named_source(named: str) -> Path:
+    """The tree or archive that a user names.
+
+    Raises:
+        UnknownNameError: if it does not exist.
+    """
+    path = Path(named).expanduser().absolute()
+    if not path.exists():
+        raise UnknownNameError(f"there is no kernel source {named}", hint="name a tree or an archive")
+    return path
 
 
 def mismatch(headers: KernelHeaders, source: BlockSource) -> str | None:
