@@ -266,7 +266,8 @@ def test_settings_that_change_between_runs_are_marked() -> None:
 def test_a_control_that_differs_is_no_winner() -> None:
     text = "".join(_outline(html_of("suspicious")).text)
     assert text.count("⚠ differs") == 2
-    assert text.count("★ best") == 2  # the other workload, in the overview and at its head
+    # The other workload, in the overview and at its head: what differs there may have the same cause.
+    assert (text.count("? withheld"), text.count("★ best")) == (2, 0)
     assert "Find what else was at work (other load" in text
     assert "⚠ differs" not in html_of("decided")
 
