@@ -225,7 +225,10 @@ def test_a_part_that_is_skipped_shows_in_the_exit_code(
 
 
 def test_bad_input_ends_with_a_typed_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["where", str(tmp_path / "missing")]) == ExitCode.USAGE
+    assert run(["where", str(tmp_path / "Missing")]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "/Missing: no such file or directory" in " ".join(said.split())
+    assert "hint: blklab record DIRECTORY -o FILE records one" in said
     (tmp_path / "empty").touch()
     assert run(["where", str(tmp_path / "empty")]) == ExitCode.DATA
     assert run(["convert", str(tmp_path / "empty"), str(tmp_path / "x.npz")]) == ExitCode.DATA
