@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from blklab.backends import Workers
 from blklab.cli import run
 from blklab.errors import BlklabError, ExitCode, RunFailedError, UnknownNameError, UsageError
+from blklab.guests.boot import Boot
 from blklab.guests.guest import GuestImage, GuestResult
 from blklab.guests.kernels.compilation import SilentBuildObserver
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.store import find
 from blklab.labs.torture import torture as torture_module
 from blklab.labs.torture.building import build_with_checks
+from blklab.labs.torture.document import MistakePart
 from blklab.labs.torture.faults import Faults, draw_faults
 from blklab.labs.torture.torture import TortureRequest, torture
 
@@ -36,6 +41,8 @@ MISTAKES = {
     10: "a sleep while a spinlock is held",
 }
 """By number, as in the patch; 4 is kyber's, 9 of the flush machinery, the others are mq-deadline's."""
+
+_COUNTS = dict.fromkeys(("reads", "writes", "syncs", "switches", "failed", "longest_idle_ns", "digest"), 1)
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +116,50 @@ def test_the_same_seeds_give_the_same_bytes(stock: KernelBuild, capsys: pytest.C
     assert all(part["ios"] > 100 and part["switches"] > 0 for part in document["schedulers"])
     assert run([*arguments, "--quiet"]) == ExitCode.OK
     assert "kyber: no mistake in 2 runs" in capsys.readouterr().out
+
+
+class _FourGuests:
+    """Workers whose guests are not needed."""
+
+    parallel = 4
+
+    @contextmanager
+    def guests(self, boot: Boot) -> Iterator[_FourGuests]:
+        yield self
+
+    def stop(self) -> None:
+        pass
+
+
+def test_the_first_mistake_is_that_of_the_lowest_seed(
+    stock: KernelBuild, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever guest ends first: the document does not depend on this machine's load."""
+    later_ended = threading.Event()
+
+    def ended(
+        _request: TortureRequest, _kernel: KernelBuild, _guests: object, scheduler: str, seed: int
+    ) -> torture_module._Ended:
+        if seed == 2:
+            assert later_ended.wait(30)
+        if seed == 4:
+            later_ended.set()
+        if seed < 2:
+            return torture_module._Ended(scheduler, seed, _COUNTS, None)
+        mistake = MistakePart(scheduler=scheduler, seed=seed, kind="stuck", message="a read")
+        return torture_module._Ended(scheduler, seed, None, mistake)
+
+    monkeypatch.setattr(torture_module, "_run", ended)
+    document = torture(TortureRequest("stock", ("kyber",)), workers=cast("Workers", _FourGuests()))
+    assert [mistake.seed for mistake in document.mistakes] == [2]
+    assert document.schedulers[0].seeds == 2
+
+
+def test_mq_deadline_idles_only_because_its_expiries_were_lowered(stock: KernelBuild) -> None:
+    """Seed 7 is a long run: started_after() of block/mq-deadline.c holds requests back for 2.27 s."""
+    document = torture(TortureRequest("stock", ("mq-deadline",), first_seed=7, seeds=1))
+    assert not document.mistakes
+    assert document.schedulers[0].longest_idle_ns > 1_000_000_000
 
 
 def test_stock_kyber_leaves_no_disk_idle(stock: KernelBuild) -> None:

@@ -13,7 +13,7 @@ from blklab.quantities.formatting import metric_title
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.comparison import compare_document
 from blklab.report.summary.kernels import UNPATCHED
-from blklab.report.summary.standing import deciding_verdict, judged_workloads
+from blklab.report.summary.standing import deciding_verdict, is_withheld, judged_workloads
 from blklab.report.text.advice import next_steps
 from blklab.report.text.answer import answer_of, explanation
 from blklab.spec.schedulers import parse_scheduler_choice
@@ -102,5 +102,8 @@ def test_a_reason_that_is_a_figure_stands_for_the_question(case: str) -> None:
         return
     title = metric_title(verdict.metric)
     assert answer.is_figure is answer.reason.startswith(f"{title} is ")
+    if is_withheld(document):
+        assert explanation(document) == f"{answer.reason[0].upper()}{answer.reason[1:]}.", "no load's answer"
+        return
     joint = ", " if answer.is_figure else f", by {title}: " if answer.reason else f", by {title}"
     assert explanation(document) == f"Under {judged[0]}{joint}{answer.reason}."

@@ -56,6 +56,9 @@ pub struct SharedPage {
     changes: AtomicU32,
     /// Set when the last scheduler of a switchback has had its turn.
     pub turns_taken: AtomicU32,
+    /// Of a torture: until when an idle disk is excused, and how often that ended early.
+    pub excused_until_ns: AtomicU64,
+    pub nr_excuses_ended: AtomicU64,
     /// Commands that were logged.
     nr_commands: AtomicU64,
     /// Per disk.

@@ -5,6 +5,7 @@
 
 use std::fs;
 
+use super::kept_file::KeptFile;
 use super::plan::{BLOCK_BYTES, BLOCKS, Plan};
 use crate::disk::Disk;
 use crate::failure::Failure;
@@ -47,11 +48,15 @@ pub fn end() -> Result<(), Failure> {
     fs::remove_dir(folder()).map_err(|error| Failure::kernel("removing the disk", error))
 }
 
-/// Flushes that the disk has done; `None` where the kernel does not count them (before Linux 5.5,
+/// The disk's own counters.
+pub fn counters(disk: &Disk) -> KeptFile {
+    KeptFile::of(format!("/sys/block/{}/stat", disk.name))
+}
+
+/// Flushes that a disk with these counters has done; `None` where the kernel does not count them (before Linux 5.5,
 /// `Documentation/block/stat.rst`).
-pub fn flushes(disk: &Disk) -> Option<u64> {
-    let text = fs::read_to_string(format!("/sys/block/{}/stat", disk.name)).ok()?;
-    text.split_whitespace().nth(15)?.parse().ok()
+pub fn flushes(counters: &KeptFile) -> Option<u64> {
+    counters.read()?.split_whitespace().nth(15)?.parse().ok()
 }
 
 fn folder() -> String {

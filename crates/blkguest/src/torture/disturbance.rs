@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 
 use blksim::core::rng::Stream;
 
+use super::excuse::{Excuse, Expiries};
+use super::kept_file::KeptFile;
 use super::plan::{Load, Plan};
 use super::{Torture, leave_count};
 use crate::clock;
@@ -39,8 +42,8 @@ pub fn disturb(
     torture: &Torture,
     plan: &Plan,
     disk: &Disk,
-    start_ns: u64,
-    end_ns: u64,
+    excuse: Excuse,
+    (start_ns, end_ns): (u64, u64),
 ) -> Result<(), Failure> {
     let mut draw = Stream::named(torture.seed, "disturbance");
     let offered = read_line(&disk.queue("scheduler"))
@@ -49,6 +52,8 @@ pub fn disturb(
     let others: Vec<&str> =
         offered.split_whitespace().filter(|name| *name != torture.scheduler).collect();
     let mut usual = BTreeMap::new();
+    let mut expiries = Expiries::new(excuse);
+    let mut tunables = Vec::new();
     let (mut now_ns, mut switches) = (start_ns, 0);
     loop {
         let pause = draw.exponential() * plan.disturbance_ns as f64;
@@ -64,7 +69,13 @@ pub fn disturb(
                 select(disk, if own { &torture.scheduler } else { others[index] })?;
                 switches += 1;
             }
-            5..8 => tune(disk, &mut usual, &mut draw),
+            5..8 => {
+                // Where schedulers change, so do the tunables.
+                if tunables.is_empty() || plan.load == Load::Mixed {
+                    tunables = tunables_of(disk);
+                }
+                tune(&tunables, &mut usual, &mut expiries, &mut draw);
+            }
             _ => {
                 let (name, values) = ATTRIBUTES[draw.below(ATTRIBUTES.len() as u64) as usize];
                 let value = values[draw.below(values.len() as u64) as usize];
@@ -75,25 +86,40 @@ pub fn disturb(
     leave_count("switches", switches)
 }
 
-/// Changes a tunable of the scheduler in force to a value near its usual one, so that nobody has to wait much
-/// longer than usual; the kernel may refuse it.
-fn tune(disk: &Disk, usual: &mut BTreeMap<String, u64>, draw: &mut Stream) {
-    let Ok(entries) = fs::read_dir(disk.queue("iosched")) else { return };
+/// A tunable of the scheduler in force.
+struct Tunable {
+    path: PathBuf,
+    value: KeptFile,
+}
+
+/// The tunables of the scheduler in force, by name.
+fn tunables_of(disk: &Disk) -> Vec<Tunable> {
+    let Ok(entries) = fs::read_dir(disk.queue("iosched")) else { return Vec::new() };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    if paths.is_empty() {
+    let tunable = |path: PathBuf| Tunable { value: KeptFile::of(path.display().to_string()), path };
+    paths.into_iter().map(tunable).collect()
+}
+
+/// Changes a tunable of the scheduler in force to a value near its usual one, so that nobody has to wait much
+/// longer than usual; the kernel may refuse it.
+fn tune(
+    tunables: &[Tunable],
+    usual: &mut BTreeMap<String, u64>,
+    expiries: &mut Expiries,
+    draw: &mut Stream,
+) {
+    if tunables.is_empty() {
         return;
     }
-    let path = &paths[draw.below(paths.len() as u64) as usize];
+    let Tunable { path, value } = &tunables[draw.below(tunables.len() as u64) as usize];
     let choice = draw.below(5);
-    let Some(value) =
-        fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u64>().ok())
-    else {
+    let Some(before) = value.read().and_then(|text| text.trim().parse::<u64>().ok()) else {
         return;
     };
     // Most tunables of the same name of two schedulers mean the same.
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let value = *usual.entry(name).or_insert(value);
+    let value = *usual.entry(name.clone()).or_insert(before);
     let value = match choice {
         0 => value.saturating_mul(2),
         1 => value / 2,
@@ -101,5 +127,6 @@ fn tune(disk: &Disk, usual: &mut BTreeMap<String, u64>, draw: &mut Stream) {
         3 => value / 10,
         _ => value + 1,
     };
+    expiries.change(&name, before, value, clock::now_ns());
     let _refused = fs::write(path, value.to_string());
 }

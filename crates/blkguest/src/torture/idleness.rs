@@ -7,13 +7,15 @@
 use std::fmt::Write;
 use std::fs;
 
+use super::excuse::Excuse;
+use super::kept_file::KeptFile;
 use super::leaks::busy;
 use super::plan::{Load, Plan};
-use super::{Torture, leave_count};
+use super::{Torture, disk, leave_count};
 use crate::clock;
 use crate::disk::Disk;
 use crate::failure::Failure;
-use crate::mounts::{DEBUGFS, read_line};
+use crate::mounts::DEBUGFS;
 use crate::process;
 use crate::shared_memory::SharedMemory;
 
@@ -31,25 +33,32 @@ pub fn watch(
     torture: &Torture,
     plan: &Plan,
     disk: &Disk,
+    excuse: Excuse,
     shared: SharedMemory,
     end_ns: u64,
 ) -> Result<(), Failure> {
-    // Beneath other loads an idle disk is only measured: what schedulers may do there, nobody knows.
+    // Beneath changes of everything an idle disk is only measured: what schedulers may do there, nobody knows.
     let (interval_ns, bound_ns) = match plan.load {
         Load::Bursts => (SHORT_LOOK_NS, torture.idle_bound_ns),
-        Load::Mixed | Load::Long => (LOOK_NS, u64::MAX),
+        Load::Long => (LOOK_NS, torture.idle_bound_ns.max(10 * LOOK_NS)),
+        Load::Mixed => (LOOK_NS, u64::MAX),
     };
     leave_count(LONGEST_IDLE, 0)?;
     process::spawn("the watch on idle disks", shared, || {
         let mut idle = Idle::new(interval_ns);
+        let files = Files::of(disk);
         let mut longest_ns = 0;
         loop {
             let now_ns = clock::now_ns();
             if now_ns >= end_ns {
                 return Ok(());
             }
-            let idle_ns = idle.look(now_ns, Look::at(disk));
-            if idle_ns > bound_ns {
+            let look = files.look();
+            if look == Look::Empty {
+                excuse.emptied();
+            }
+            let idle_ns = idle.look(now_ns, look);
+            if excuse.without(now_ns, idle_ns) > bound_ns {
                 return Err(mistake(torture, disk, idle_ns, bound_ns));
             }
             if idle_ns > longest_ns {
@@ -97,25 +106,51 @@ fn told_by_the_scheduler(disk: &Disk) -> Vec<(String, String)> {
 /// The state of the disk at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Look {
-    /// The scheduler has no request, or the disk has one, or somebody else holds the requests.
+    /// The disk has a request, or somebody else holds the requests.
     Fine,
+    /// Nobody has a request.
+    Empty,
     /// Only the scheduler holds requests; what the disk has served until now.
     Idle(String),
 }
 
-impl Look {
-    fn at(disk: &Disk) -> Self {
-        if busy(&read(disk, "hctx0/sched_tags")) == 0 || busy(&read(disk, "hctx0/tags")) > 0 {
-            return Self::Fine;
+/// The files that say what the disk and its scheduler hold.
+#[derive(Debug)]
+struct Files {
+    tags: KeptFile,
+    scheduler_tags: KeptFile,
+    handed_back: [KeptFile; 2],
+    iostats: KeptFile,
+    served: KeptFile,
+}
+
+impl Files {
+    fn of(disk: &Disk) -> Self {
+        let kept = |name: &str| KeptFile::of(format!("{DEBUGFS}/block/{}/{name}", disk.name));
+        Self {
+            tags: kept("hctx0/tags"),
+            scheduler_tags: kept("hctx0/sched_tags"),
+            handed_back: [kept("hctx0/dispatch"), kept("requeue_list")],
+            iostats: KeptFile::of(disk.queue("iostats")),
+            served: disk::counters(disk),
+        }
+    }
+
+    /// Looks at the disk; mostly it has requests, and the rest need not be read.
+    fn look(&self) -> Look {
+        if busy(&self.tags.text()) > 0 {
+            return Look::Fine;
+        }
+        if busy(&self.scheduler_tags.text()) == 0 {
+            return Look::Empty;
         }
         // Requests that the disk handed back wait for the block layer, not for the scheduler.
-        if ["hctx0/dispatch", "requeue_list"].iter().any(|list| !read(disk, list).is_empty()) {
-            return Self::Fine;
+        if self.handed_back.iter().any(|list| !list.text().is_empty()) {
+            return Look::Fine;
         }
-        let counted = read_line(&disk.queue("iostats")).is_ok_and(|line| line == "1");
-        match fs::read_to_string(format!("/sys/block/{}/stat", disk.name)) {
-            Ok(served) if counted => Self::Idle(served),
-            _ => Self::Fine,
+        match self.served.read() {
+            Some(served) if self.iostats.text().trim_end() == "1" => Look::Idle(served),
+            _ => Look::Fine,
         }
     }
 }
@@ -143,7 +178,7 @@ impl Idle {
         let late = now_ns - self.last_ns > 2 * self.interval_ns;
         self.last_ns = now_ns;
         self.since = match (look, self.since.take()) {
-            (Look::Fine, _) => None,
+            (Look::Fine | Look::Empty, _) => None,
             (Look::Idle(served), Some((since_ns, before))) if !late && served == before => {
                 Some((since_ns, before))
             }

@@ -10,7 +10,9 @@ mod async_io;
 mod contents;
 mod disk;
 mod disturbance;
+mod excuse;
 mod idleness;
+mod kept_file;
 mod kernel_log;
 mod leaks;
 mod overseer;
@@ -88,8 +90,9 @@ fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value,
     let start_ns = clock::now_ns() + START_MARGIN_NS;
     shared.start_ns.store(start_ns, SeqCst);
     let end_ns = start_ns + plan.duration_ns;
+    let excuse = excuse::Excuse(shared.page());
     overseer::oversee(plan, &disk, shared, end_ns)?;
-    idleness::watch(torture, plan, &disk, shared, end_ns)?;
+    idleness::watch(torture, plan, &disk, excuse, shared, end_ns)?;
     for number in 0..plan.workers {
         process::spawn("a worker", shared, || {
             worker::work(&worker::Place {
@@ -106,7 +109,7 @@ fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value,
         })?;
     }
     process::spawn("the disturbance", shared, || {
-        disturbance::disturb(torture, plan, &disk, start_ns, end_ns)?;
+        disturbance::disturb(torture, plan, &disk, excuse, (start_ns, end_ns))?;
         ended(shared);
         Ok(())
     })?;
@@ -130,7 +133,7 @@ fn run_on(torture: &Torture, plan: &Plan, shared: SharedMemory) -> Result<Value,
     disturbance::select(&disk, &torture.scheduler)?;
     leaks::check(&disk)?;
     let syncs = total("syncs", plan)?;
-    if plan.cache_mib > 0 && syncs > 0 && disk::flushes(&disk) == Some(0) {
+    if plan.cache_mib > 0 && syncs > 0 && disk::flushes(&disk::counters(&disk)) == Some(0) {
         let message = format!("{syncs} syncs were reported, and no flush has reached the disk");
         return Err(Failure::mistake("unflushed", message));
     }

@@ -11,6 +11,7 @@ use std::slice;
 use blksim::core::rng::{Stream, mix};
 
 use super::async_io::{AsyncIo, Order};
+use super::kept_file::KeptFile;
 use super::plan::{BLOCK_BYTES, BLOCKS, Load, Plan};
 use super::{Torture, contents, disk, leave_count};
 use crate::aio_abi::{FDSYNC, PREAD, PWRITE};
@@ -119,6 +120,10 @@ struct Worker<'a> {
     counts: Counts,
     /// Of all completions with their times: equal for equal runs.
     digest: u64,
+    /// The disk's counters.
+    counters: KeptFile,
+    /// The time since this task last slept: none passes while it computes, and asking the kernel takes real time.
+    now_ns: u64,
 }
 
 impl<'a> Worker<'a> {
@@ -129,7 +134,7 @@ impl<'a> Worker<'a> {
             draw: Stream::named(place.torture.seed, &format!("worker {}", place.number)),
             queue: AsyncIo::open(file.as_raw_fd(), depth)?,
             file,
-            memory: aligned(depth * (MOST_BLOCKS * BLOCK_BYTES) as usize)?,
+            memory: of_this_process(depth * (MOST_BLOCKS * BLOCK_BYTES) as usize)?,
             in_flight: vec![None; depth],
             holds: vec![Holds::default(); BLOCKS as usize],
             versions: 0,
@@ -138,17 +143,21 @@ impl<'a> Worker<'a> {
             nr_groups: 0,
             counts: Counts::default(),
             digest: 0,
+            counters: disk::counters(place.disk),
+            now_ns: 0,
             place,
         })
     }
 
     fn work(&mut self) -> Result<(), Failure> {
+        self.now_ns = clock::now_ns();
         loop {
             if self.place.plan.load == Load::Bursts && self.in_flight.iter().all(Option::is_none) {
                 let pause_ns = self.draw.below(LONGEST_PAUSE_NS);
-                clock::sleep_until(clock::now_ns() + pause_ns);
+                clock::sleep_until(self.now_ns + pause_ns);
+                self.now_ns = clock::now_ns();
             }
-            let now_ns = clock::now_ns();
+            let now_ns = self.now_ns;
             let done = self.counts.reads + self.counts.writes + self.counts.syncs;
             let own_most = MOST_IOS / u64::from(self.place.plan.workers);
             let begins = now_ns < self.place.end_ns
@@ -163,9 +172,12 @@ impl<'a> Worker<'a> {
                     return Ok(());
                 }
                 clock::sleep_until(now_ns + 1_000_000);
+                self.now_ns = clock::now_ns();
                 continue;
             }
-            for (slot, result) in self.queue.reap(LOOK_NS)? {
+            let reaped = self.queue.reap(LOOK_NS)?;
+            self.now_ns = clock::now_ns();
+            for (slot, result) in reaped {
                 self.end(slot, result)?;
             }
             self.look()?;
@@ -238,7 +250,7 @@ impl<'a> Worker<'a> {
             (_, Load::Long | Load::Bursts) => KIND_OF_WRITE,
         };
         if kind < KIND_OF_READ {
-            let flushes = if plan.cache_mib > 0 { disk::flushes(self.place.disk) } else { None };
+            let flushes = if plan.cache_mib > 0 { disk::flushes(&self.counters) } else { None };
             let sync =
                 InFlight { opcode: FDSYNC, first: 0, blocks: 0, version: 0, start_ns, flushes };
             return Some((sync, false));
@@ -275,7 +287,7 @@ impl<'a> Worker<'a> {
             let message = format!("an I/O of worker {} was completed twice", self.place.number);
             return Err(Failure::mistake("completed_twice", message));
         };
-        let now_ns = clock::now_ns() - self.place.start_ns;
+        let now_ns = self.now_ns - self.place.start_ns;
         self.digest = mix(self.digest ^ mix(now_ns ^ slot as u64) ^ result as u64);
         for block in io.first..io.first + io.blocks {
             self.holds[block as usize].in_use = false;
@@ -299,7 +311,7 @@ impl<'a> Worker<'a> {
                 }
             }
             _ => {
-                require_flush(io.flushes, || disk::flushes(self.place.disk))?;
+                require_flush(io.flushes, || disk::flushes(&self.counters))?;
                 self.counts.syncs += 1;
             }
         }
@@ -338,6 +350,7 @@ impl<'a> Worker<'a> {
             while self.file.write_all_at(memory, place * BLOCK_BYTES).is_err() {}
             self.holds[block as usize] = Holds { version: self.versions, ..Holds::default() };
             unmap(memory);
+            self.now_ns = clock::now_ns();
         }
         Ok(())
     }
@@ -388,7 +401,7 @@ impl<'a> Worker<'a> {
 
     /// Makes sure that nothing waits longer than it may.
     fn look(&self) -> Result<(), Failure> {
-        let now_ns = clock::now_ns();
+        let now_ns = self.now_ns;
         let bound_ns = self.place.plan.bound_ns;
         let oldest = self.in_flight.iter().flatten().min_by_key(|io| io.start_ns);
         let Some(io) = oldest.filter(|io| now_ns - io.start_ns > bound_ns) else { return Ok(()) };
@@ -545,6 +558,15 @@ fn aligned(bytes: usize) -> Result<&'static mut [u8], Failure> {
         }
         Ok(slice::from_raw_parts_mut(start.cast(), bytes))
     }
+}
+
+/// The same, which a child made by `fork` does not have, so that a fork costs no fault of each page.
+fn of_this_process(bytes: usize) -> Result<&'static mut [u8], Failure> {
+    let memory = aligned(bytes)?;
+    // SAFETY: the mapping is of `aligned`; only the child loses it.
+    let result = unsafe { libc::madvise(memory.as_mut_ptr().cast(), bytes, libc::MADV_DONTFORK) };
+    checked("keeping memory from children", result)?;
+    Ok(memory)
 }
 
 fn unmap(memory: &'static mut [u8]) {
