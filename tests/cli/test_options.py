@@ -252,7 +252,8 @@ def test_what_help_says_is_a_sentence(option: Option) -> None:
     [
         ("0", "'--good-enough': 0.0 is not in the range 0<x<1"),
         ("100%", "'--good-enough': 1.0 is not in the range 0<x<1"),
-        ("nan", "'nan' is not a fraction"),
+        ("nan", "--good-enough: 'nan' is not a fraction"),
+        ("5", "--good-enough: 5 is no fraction below 1"),
         ("5", "5%, which is 0.05?"),
     ],
 )

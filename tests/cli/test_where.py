@@ -90,6 +90,69 @@ def test_the_answer_comes_first_and_names_who_held_the_device(
     assert "nobody (the device was idle) 18 %" in printed
 
 
+def _idle_afterwards(trace: Path, seconds: int) -> None:
+    """Lets the trace go on with a single I/O of a millisecond after a pause."""
+    late = "".join(
+        f"  8,0 0 1 {seconds + us / 1e6:.9f} 800 {kind} R 96 + 8 [<b>reader]\n"
+        for kind, us in (("Q", 0), ("D", 1), ("C", 1_000))
+    )
+    trace.write_text(BLKPARSE + late)
+
+
+def test_for_a_disk_that_is_idle_most_of_the_time_a_scheduler_has_little_to_do(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _idle_afterwards(trace, 1)
+    answer = (
+        "The disk was idle over 99 % of the time: a scheduler has little to do. 36 % of the waiting was in"
+        " the queue. Most of it was held by writer[700]."
+    )
+    for options in ([], ["-v"]):
+        assert run(["where", str(trace), *options]) == ExitCode.OK
+        printed = " ".join(capsys.readouterr().out.split())
+        assert printed.startswith(answer)
+    assert "<h1" in (page := where_html(where_document("sda", analyse_waits(trace))))
+    assert "a scheduler has little to do" in page
+
+
+def test_a_disk_at_work_for_a_tenth_of_the_time_is_not_idle(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _idle_afterwards(trace, 0)
+    assert run(["where", str(trace)]) == ExitCode.OK
+    assert "idle" not in capsys.readouterr().out.splitlines()[0]
+
+
+def test_what_waits_before_an_idle_disk_is_held_back_by_a_scheduler(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Idling, or a limit, leaves the disk idle while I/Os wait: there is much to do better."""
+    trace.write_text(
+        "".join(
+            f"  8,0 0 1 {number / 10 + us / 1e6:.9f} 700 {kind} R {800 * number} + 8 [held]\n"
+            for number in range(10)
+            for kind, us in (("Q", 0), ("D", 80_000), ("C", 81_000))
+        )
+    )
+    assert run(["where", str(trace)]) == ExitCode.OK
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith("A scheduler matters here: 99 % of the waiting was in the queue.")
+    assert "For most of it the device was idle" in printed
+
+
+def test_bursts_on_an_idle_disk_are_told(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events = sorted(
+        (burst + us / 1e6, f"{kind} R {8000 * number + 8} + 8 [reader]")
+        for burst in range(3)
+        for number in range(9)
+        for kind, us in (("Q", 0), ("D", 1000 * number + 1), ("C", 1000 * number + 1000))
+    )
+    trace.write_text("".join(f"  8,0 0 1 {at:.9f} 700 {what}\n" for at, what in events))
+    assert run(["where", str(trace)]) == ExitCode.OK
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "idle 99 % of the time: a scheduler has little to do but in bursts, in which 4.0 I/Os" in printed
+
+
 def test_traces_that_know_little_begin_with_it(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for event, answer in (
         (
@@ -162,7 +225,10 @@ def test_a_part_that_is_skipped_shows_in_the_exit_code(
 
 
 def test_bad_input_ends_with_a_typed_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["where", str(tmp_path / "missing")]) == ExitCode.USAGE
+    assert run(["where", str(tmp_path / "Missing")]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "/Missing: no such file or directory" in " ".join(said.split())
+    assert "hint: blklab record DIRECTORY -o FILE records one" in said
     (tmp_path / "empty").touch()
     assert run(["where", str(tmp_path / "empty")]) == ExitCode.DATA
     assert run(["convert", str(tmp_path / "empty"), str(tmp_path / "x.npz")]) == ExitCode.DATA

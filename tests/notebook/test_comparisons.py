@@ -110,8 +110,10 @@ def test_an_interactive_chart_has_the_values(comparison: blklab.Comparison) -> N
             one.mean for one in comparison.document.results if one.metric == wanted
         ]
         assert [row["value"] for row in runs["data"]["values"]] == comparison.table("runs")[wanted].values
-    with pytest.raises(UnknownNameError, match="no values of speed"):
+    with pytest.raises(UnknownNameError, match="no values of speed") as raised:
         comparison.interactive(metric="speed")
+    offered = str(raised.value.hint).removeprefix("there are ").split(", ")
+    assert len(offered) == len(set(offered)), "a metric is offered once for each scheduler"
     with pytest.raises(UnknownNameError, match="no workload 'other'"):
         comparison.interactive("other")
 

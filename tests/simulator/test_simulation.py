@@ -45,6 +45,19 @@ def test_a_result_says_what_was_simulated_and_what_came_out() -> None:
         result.job("writer")
 
 
+def test_a_result_in_a_shell_fits_the_screen() -> None:
+    result = simulate("fixed,latency=200us", READER, scheduler="none", timeline=True)
+    title, reads = repr(result).splitlines()
+    assert title == "<SimulationResult of sim:fixed,latency=200us: jobs under none>"
+    assert reads == "reader: 500 reads in 100 ms, 1.95 MiB, mean 200 µs, p99 200 µs"
+    assert repr(result.timeline) == (
+        "<Timeline of jobs under none on sim:fixed,latency=200us: 500 requests, 500 I/Os>"
+    )
+    assert repr(result.jobs[0].directions[0].latency) == (
+        "LatencyHistogram(count=500, sum_ns=100000000.0, min_ns=200000, max_ns=200000)"
+    )
+
+
 def test_jobs_come_in_every_form(tmp_path: Path) -> None:
     text = "[reader]\nrw=randread\nbs=4k\ndirect=1\nnumber_ios=500\n"
     named = simulate("sim:hdd-7200", "random-read-4k-qd1", runtime="200ms")

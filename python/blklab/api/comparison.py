@@ -135,7 +135,7 @@ class Comparison:
             UnknownNameError: if the experiment has no such workload, or no values of the metric.
         """
         name = self._workload_names(workload)[0]
-        known = [one.metric for one in self.document.results if one.workload == name]
+        known = list(dict.fromkeys(one.metric for one in self.document.results if one.workload == name))
         deciding = (one.metric for one in self.document.verdicts if one.workload == name and one.decides)
         chosen = metric or next(deciding, known[0] if known else None)
         if chosen is None or chosen not in known:

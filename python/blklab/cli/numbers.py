@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from blklab.errors import UsageError
 from blklab.quantities.units import parse_fraction
 
 
@@ -36,6 +37,11 @@ class FractionRange(RealRange):
         """The fraction.
 
         Raises:
-            UsageError: if it is none.
+            UsageError: if it is none; it names the flag.
         """
-        return super().convert(parse_fraction(value), param, ctx)
+        try:
+            fraction = parse_fraction(value)
+        except UsageError as error:
+            flag = f"{param.opts[0]}: " if param is not None and param.opts else ""
+            raise UsageError(f"{flag}{error.message}", hint=error.hint) from error
+        return super().convert(fraction, param, ctx)

@@ -190,7 +190,10 @@ def translated(error: _core.RecordError) -> DataError | UnknownNameError:
     if error.kind == "unknown_format":
         return FormatError(str(error), hint=f"formats that are known: {', '.join(trace_formats())}")
     if error.kind == "system" and "(os error 2)" in str(error):
-        return UnknownNameError(str(error).replace(" (os error 2)", "").lower())
+        return UnknownNameError(
+            str(error).replace("No such file or directory (os error 2)", "no such file or directory"),
+            hint="blklab record DIRECTORY -o FILE records one",
+        )
     if error.kind == "too_large":
         return FormatError(str(error), hint="record for less time, or fewer disks")
     return FormatError(str(error))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from blklab.records.machine_events import MachineEvents
 from blklab.records.sharing import share_bins, share_engine, share_names, share_settings
@@ -43,7 +43,7 @@ class LatencyHistogram(_Record):
     sum_ns: float = 0
     min_ns: int = 0
     max_ns: int = 0
-    bins: Annotated[dict[int, int], AfterValidator(share_bins)] = {}
+    bins: Annotated[dict[int, int], AfterValidator(share_bins)] = Field({}, repr=False)
 
     @staticmethod
     def merged(histograms: Iterable[LatencyHistogram]) -> LatencyHistogram:

@@ -19,6 +19,8 @@ from typing import Any
 from blklab import _core
 from blklab.errors import UnknownNameError
 from blklab.linux.machine.processors import usable_processors
+from blklab.quantities.formatting import count_of
+from blklab.quantities.units import format_bytes, format_duration
 from blklab.records.samples import JobSample
 from blklab.simulator.core import call_core, run_facts
 from blklab.simulator.request import CoreRequest, Jobs, SimulationRequest
@@ -59,6 +61,11 @@ class SimulationResult:
     changes_made_ns: list[int | None] = field(default_factory=list)
     """When each change was in force; None for one that did not come about."""
 
+    def __repr__(self) -> str:
+        """The run and a line for each job and direction; the fields have every counter and bin."""
+        title = f"<SimulationResult of {self.target}: {self.workload} under {self.scheduler}>"
+        return "\n".join([title, *(line for job in self.jobs for line in _lines(job))])
+
     def job(self, name: str) -> JobSample:
         """The sample of a section of the job file.
 
@@ -70,6 +77,17 @@ class SimulationResult:
                 return job
         known = ", ".join(job.name for job in self.jobs)
         raise UnknownNameError(f"there is no job {name!r}", hint=f"there are {known}")
+
+
+def _lines(job: JobSample) -> list[str]:
+    """``reader: 1083 reads in 2.11 s, 4.23 MiB, mean 62 ms, p99 300 ms``."""
+    return [
+        f"{job.name}: {count_of(one.ios, one.direction)} in {format_duration(one.runtime_ns)},"
+        f" {format_bytes(one.bytes)}, mean {format_duration(one.latency.mean_ns)},"
+        f" p99 {format_duration(one.latency.percentile_ns(0.99))}"
+        for one in job.directions
+        if one.ios
+    ]
 
 
 @checked

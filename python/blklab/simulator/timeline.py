@@ -111,6 +111,11 @@ class Timeline:
     ios: Table
     """One row for each I/O or call of a job."""
 
+    def __repr__(self) -> str:
+        """The run and the sizes of its tables; `columns` has their rows."""
+        of = f"{self.run.workload} under {self.run.scheduler} on {self.run.target}"
+        return f"<Timeline of {of}: {len(self.requests)} requests, {len(self.ios)} I/Os>"
+
     @staticmethod
     def from_rows(run: RunFacts, requests: bytes, ios: bytes) -> Timeline:
         """Builds a timeline from rows of the compiled core, without copying them."""

@@ -10,6 +10,12 @@ from blklab.recordings.waits import Distribution, TaskWaits, Waits
 
 _LITTLE, _MUCH, _MOST = 0.1, 0.5, 0.5
 """Below the first share of waiting a scheduler gains little, from the second on much, and a majority."""
+_AT_WORK = 0.1
+"""Below this share of the time with I/Os a disk counts as idle: an I/O that comes at any time finds another
+one to be put in order with at most one time in ten. Bursts are the exception: they have several at a time."""
+_NEARLY_ALL = 0.99
+_BURST_DEPTH = 1.0
+"""I/Os that wait, on average, while a disk is busy: with as many a scheduler has a choice."""
 
 
 def answer_of(waits: Waits) -> str:
@@ -30,7 +36,9 @@ def answer_of(waits: Waits) -> str:
         return "No I/O waited."
     share = queue_ns / (queue_ns + device_ns)
     held = _held_sentence(waits)
-    if share < _LITTLE:
+    if (idle := _idle_sentence(waits)) is not None:
+        where = f"{idle} {percent_text(share)} of the waiting was in the queue."
+    elif share < _LITTLE:
         where = f"{percent_text(1 - share)} of the waiting was in the device: a scheduler can change little."
     elif share < _MUCH:
         where = (
@@ -67,6 +75,29 @@ def main_holder(tasks: list[TaskWaits]) -> tuple[int | None, float] | None:
         return None
     holder, most_ns = max(held_ns.items(), key=lambda item: item[1])
     return (holder, most_ns / total_ns) if most_ns >= others_ns else None
+
+
+def _idle_sentence(waits: Waits) -> str | None:
+    """Say that every disk had nothing to do most of the time; None if one had, or if that is unknown.
+
+    I/Os that waited before an idle disk count as work: somebody held them back, as a scheduler may.
+    """
+    span_ns = waits.tally.span_ns
+    busy_ns = [device.busy_ns for device in waits.devices if device.busy_ns is not None]
+    if span_ns <= 0 or not busy_ns or len(busy_ns) < len(waits.devices):
+        return None
+    behind_ns = sum(
+        sum(ns for _, ns in task.held_in_queue.tasks) + task.held_in_queue.others_ns for task in waits.tasks
+    )
+    if max(busy_ns) + waits.all.queue_ns.sum - behind_ns >= _AT_WORK * span_ns:
+        return None
+    share = 1 - max(busy_ns) / span_ns
+    idle = f"idle {'over 99 %' if share > _NEARLY_ALL else percent_text(share)} of the time"
+    idle = f"The disk was {idle}" if len(busy_ns) == 1 else f"Even the busiest disk was {idle}"
+    waiting = behind_ns / sum(busy_ns) if sum(busy_ns) else 0.0
+    if waiting < _BURST_DEPTH:
+        return f"{idle}: a scheduler has little to do."
+    return f"{idle}: a scheduler has little to do but in bursts, in which {waiting:.1f} I/Os waited."
 
 
 def _held_sentence(waits: Waits) -> str:
