@@ -59,6 +59,19 @@ pub fn flushes(counters: &KeptFile) -> Option<u64> {
     counters.read()?.split_whitespace().nth(15)?.parse().ok()
 }
 
+/// Places of the reads, writes, discards and flushes that were completed.
+const COMPLETED: [usize; 4] = [0, 4, 11, 15];
+
+/// I/Os that a disk with these counters has completed, by kind; 0 for a kind that the kernel does not count.
+///
+/// Other counters move while the disk does nothing: merges, and since Linux 6.10 those in flight, which include I/Os
+/// in the scheduler, and the busy time, which reading brings up to date while there are any (`part_stat_show()`,
+/// `block/genhd.c`, Linux 6.12).
+pub fn completed(counters: &str) -> [u64; 4] {
+    let counts: Vec<&str> = counters.split_whitespace().collect();
+    COMPLETED.map(|place| counts.get(place).and_then(|count| count.parse().ok()).unwrap_or(0))
+}
+
 fn folder() -> String {
     format!("{CONFIGFS}/nullb/torture")
 }
@@ -67,4 +80,24 @@ fn set(attribute: &str, value: u64) -> Result<(), Failure> {
     fs::write(format!("{}/{attribute}", folder()), value.to_string()).map_err(|error| {
         Failure::kernel(format!("setting null_blk's {attribute} to {value}"), error)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_the_counters_or_adding_an_io_completes_none() {
+        let before = "90 12 720 31 80 7 640 1205 3 410 1236 5 0 40 6 14 9";
+        // Linux 6.12, 10 ms later: one I/O was merged, and another one waits.
+        let after = "90 12 720 31 80 8 640 1205 4 420 1236 5 0 40 6 14 9";
+        assert_eq!(completed(before), [90, 80, 5, 14]);
+        assert_eq!(completed(after), completed(before));
+    }
+
+    #[test]
+    fn each_kind_of_io_that_ends_is_one_completed() {
+        assert_eq!(completed("1 0 8 1 2 0 16 1 0 1 2 3 0 24 1 4 1"), [1, 2, 3, 4]);
+        assert_eq!(completed("1 0 8 1 2 0 16 1 0 1 2"), [1, 2, 0, 0]);
+    }
 }

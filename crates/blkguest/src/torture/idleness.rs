@@ -110,8 +110,8 @@ enum Look {
     Fine,
     /// Nobody has a request.
     Empty,
-    /// Only the scheduler holds requests; what the disk has served until now.
-    Idle(String),
+    /// Only the scheduler holds requests; the I/Os of each kind that the disk has completed until now.
+    Idle([u64; 4]),
 }
 
 /// The files that say what the disk and its scheduler hold.
@@ -149,7 +149,9 @@ impl Files {
             return Look::Fine;
         }
         match self.served.read() {
-            Some(served) if self.iostats.text().trim_end() == "1" => Look::Idle(served),
+            Some(served) if self.iostats.text().trim_end() == "1" => {
+                Look::Idle(disk::completed(&served))
+            }
             _ => Look::Fine,
         }
     }
@@ -163,7 +165,7 @@ fn read(disk: &Disk, file: &str) -> String {
 #[derive(Debug)]
 struct Idle {
     interval_ns: u64,
-    since: Option<(u64, String)>,
+    since: Option<(u64, [u64; 4])>,
     last_ns: u64,
 }
 
@@ -192,8 +194,8 @@ impl Idle {
 mod tests {
     use super::*;
 
-    fn served(count: u32) -> Look {
-        Look::Idle(count.to_string())
+    fn served(count: u64) -> Look {
+        Look::Idle([count, 0, 0, 0])
     }
 
     #[test]
