@@ -21,7 +21,7 @@ from blklab.errors import UnknownNameError
 from blklab.linux.machine.processors import usable_processors
 from blklab.quantities.formatting import count_of
 from blklab.quantities.units import format_bytes, format_duration
-from blklab.records.samples import JobSample
+from blklab.records.samples import JobSample, LatencyHistogram
 from blklab.simulator.core import call_core, run_facts
 from blklab.simulator.request import CoreRequest, Jobs, SimulationRequest
 from blklab.simulator.timeline import Timeline
@@ -83,11 +83,18 @@ def _lines(job: JobSample) -> list[str]:
     """``reader: 1083 reads in 2.11 s, 4.23 MiB, mean 62 ms, p99 300 ms``."""
     return [
         f"{job.name}: {count_of(one.ios, one.direction)} in {format_duration(one.runtime_ns)},"
-        f" {format_bytes(one.bytes)}, mean {format_duration(one.latency.mean_ns)},"
-        f" p99 {format_duration(one.latency.percentile_ns(0.99))}"
+        f" {format_bytes(one.bytes)}{_latencies(one.latency)}"
         for one in job.directions
         if one.ios
     ]
+
+
+def _latencies(latency: LatencyHistogram) -> str:
+    """``, mean 62 ms, p99 300 ms``; empty if none was measured."""
+    mean_ns, p99_ns = latency.mean_ns, latency.percentile_ns(0.99)
+    if mean_ns is None or p99_ns is None:
+        return ""
+    return f", mean {format_duration(mean_ns)}, p99 {format_duration(p99_ns)}"
 
 
 @checked
