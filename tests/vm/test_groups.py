@@ -11,7 +11,7 @@ from vm.machine import Machine
 
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 
-IOPS = (300, 100, 30)
+IOPS = (100, 30)
 """Of the slowed disk: the first at which it is the bottleneck, and not a processor that others need too."""
 
 SECONDS = 60
