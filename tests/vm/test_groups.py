@@ -12,7 +12,10 @@ from vm.machine import Machine
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 
 IOPS = (100, 30)
-"""Of the slowed disk: the first at which it is the bottleneck, and not a processor that others need too."""
+"""Of the slowed disk: the first at which it is the bottleneck, and not a processor that others need too.
+
+Beside other work on an emulated processor bfq gave the smallest group 10.5 to 10.9 % at 100, 11.1 at 300.
+"""
 
 SECONDS = 60
 """Long beside the I/Os that are still under way at the end, of which each group has equally many."""
@@ -25,8 +28,9 @@ LOAD = (
 """Deep enough that a job still waits for the disk when its processor is taken away for 100 ms: io.cost gives
 a share that its owner leaves for a moment to the others, and the largest group is the first that runs dry.
 
-A busy processor takes a second from the first job's start to the last one's, in which the first has the disk
-to itself: 12 % instead of 10 of a minute's I/Os. So they count after a while."""
+A busy processor takes a while from the first job's start to the last one's, in which the first has the disk
+to itself, so I/Os count after ten seconds.
+"""
 
 
 def three_jobs(seconds: int) -> str:

@@ -93,16 +93,15 @@ impl Wbt {
             least_read_ns: u64::MAX,
         };
         wbt.scale();
-        wbt.scaled_max = false;
         wbt
     }
 
-    /// Computes the limits of the current step (`calc_wb_limits`).
-    fn scale(&mut self) {
-        self.scaled_max = false;
+    /// Computes the limits of the current step (`calc_wb_limits`); returns whether they are the most.
+    fn scale(&mut self) -> bool {
+        let mut most_reached = false;
         if self.queue_depth == 1 {
             self.max_depth = if self.step > 0 { 1 } else { 2 };
-            self.scaled_max = self.step <= 0;
+            most_reached = self.step <= 0;
         } else {
             let depth = BASE_DEPTH.min(self.queue_depth);
             self.max_depth = match self.step {
@@ -112,7 +111,7 @@ impl Wbt {
                 ..0 => {
                     let most = (self.queue_depth * 3 / 4).max(1);
                     let wanted = 1 + (u64::from(depth - 1) << (-self.step).min(31));
-                    self.scaled_max = wanted > u64::from(most);
+                    most_reached = wanted > u64::from(most);
                     wanted.min(u64::from(most)) as u32
                 }
             };
@@ -124,6 +123,7 @@ impl Wbt {
             self.normal = self.max_depth.div_ceil(2);
             self.background = self.max_depth.div_ceil(4);
         }
+        most_reached
     }
 
     /// Only a step that is made wakes sleepers (`scale_up`).
@@ -139,7 +139,7 @@ impl Wbt {
         }
         self.step -= 1;
         self.unknown = 0;
-        self.scale();
+        self.scaled_max = self.scale();
         true
     }
 
@@ -446,8 +446,7 @@ mod tests {
         wbt.scale_down(true);
         assert_eq!((wbt.max_depth, wbt.normal, wbt.background), (8, 4, 2));
         wbt.step = -1;
-        wbt.scale();
-        assert_eq!((wbt.max_depth, wbt.scaled_max), (24, true));
+        assert_eq!((wbt.scale(), wbt.max_depth), (true, 24));
         wbt.scale_down(true);
         assert_eq!(wbt.step, 0);
     }

@@ -102,8 +102,12 @@ class _Kind:
     """The first measurement of each file, and when its runs were made."""
 
     def settle_positions(self) -> None:
-        """Numbers the measurements in the order in which they were made, if the files' times tell it."""
-        if not self.files_chronological or not all(times_s for _, times_s in self.files):
+        """Numbers the measurements of several files in the order of their making, if times tell it."""
+        if (
+            len(self.files) < 2
+            or not self.files_chronological
+            or not all(times_s for _, times_s in self.files)
+        ):
             return
         ends = [first for first, _ in self.files[1:]] + [len(self.measurements)]
         spans = sorted(
