@@ -121,7 +121,7 @@ def compare_scatter(ours: ByBlock, more: str, less: str) -> tuple[StatementOutco
     """
     pair = [list(ours[label].values()) for label in (more, less)]
     steady = all(max(runs) - min(runs) <= STEADY_WITHIN * abs(max(runs)) for runs in pair)
-    if steady or set(paired_ratios(ours, more, less)) == {1.0}:
+    if steady or set(paired_ratios(ours[more], ours[less])) == {1.0}:
         return "fails", f"{more} and {less}: the same in every block"
     spread = spread_ratio(Sample(pair[0]), Sample(pair[1]))
     if spread is None:
