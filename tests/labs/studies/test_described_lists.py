@@ -18,6 +18,7 @@ from own_studies import quick_run, study_folder
 
 JOB = """; purpose: Random readers beside random writers, more than the disk takes.
 ; decide-by: iops
+; tool: hdparm -t
 [readers]
 readwrite=randread
 blocksize=$block
@@ -392,6 +393,7 @@ MISTAKES = {
     "a sweep's level": ('nr_requests = ["4"]', 'nr_requests = ["4 5"]', "experiment 'swept': "),
     "no pair": ('over = "all schedulers"\nours', "ours", "'ratio' needs over"),
     "neither ours nor a reason": ('not_asked = "another disk"', "", "needs ours, or published and not_asked"),
+    "another tool": ('tool = "hdparm -t"', 'tool = "hdparm -T"', "there is no tool 'hdparm -T'"),
     "a series of over": ('against = "other"', 'against = "others"', "there is no series 'others'"),
     "a kind for rows": ('kind = "within"', 'kind = "equal"', "'equal' is not about a table's rows"),
     "no rows between": ('between = ["depth 1", "depth 8"]', "", "'published between' needs between"),

@@ -183,9 +183,12 @@ def _check_one(series: MeasuredSeries, spec: ExperimentSpec) -> None:
         raise SpecError("workload: is missing", hint=f"the experiment has {', '.join(names)}")
     if series.workload is not None and series.workload not in names:
         raise _unknown("workload", series.workload, names)
-    jobs = [job.name for job in series_workload(series, spec).jobs]
+    workload = series_workload(series, spec)
+    jobs = [job.name for job in workload.jobs]
     if series.job is not None and series.job not in jobs:
         raise _unknown("job", series.job, jobs)
+    if series.tool is not None and series.tool != workload.tool:
+        raise _unknown("tool", series.tool, [workload.tool] if workload.tool else [])
     if series.metric not in (None, *COUNTS):
         metric_named(series.metric or "")
 
@@ -209,5 +212,6 @@ def _named_schedulers(
 
 def _unknown(kind: str, name: str, known: Sequence[str]) -> SpecError:
     return SpecError(
-        f"there is no {kind} {name!r}", hint=did_you_mean(name, known) or f"there are: {', '.join(known)}"
+        f"there is no {kind} {name!r}",
+        hint=did_you_mean(name, known) or f"there are: {', '.join(known) or 'none'}",
     )
