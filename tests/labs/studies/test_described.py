@@ -17,9 +17,9 @@ from blklab.experiment.blocks import NullRunObserver
 from blklab.labs.studies import replicable_study, study_in
 from blklab.labs.studies.described import description, parts
 from blklab.labs.studies.replication.options import STUDY_BACKENDS, StudyOptions, TomlTable
-from blklab.labs.studies.replication.report.finding import StudyFinding
 from blklab.labs.studies.replication.run import run_study
 from blklab.records.store import Store
+from own_studies import quick_run, study_folder
 
 HOW_TO = Path(__file__).parents[3] / "docs" / "how-to"
 CLAIMS = 'title = "Two schedulers on a slow disk"\nsource = "a note of mine"\n'
@@ -130,21 +130,7 @@ marks = { "no effect" = 1 }
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
     """A study of a reader's own."""
-    folder = tmp_path / "my-study"
-    (folder / "published").mkdir(parents=True)
-    for name, text in (
-        ("claims.toml", CLAIMS),
-        ("study.toml", STUDY),
-        ("readers.fio", JOB),
-        ("published/iops.csv", TABLE),
-    ):
-        (folder / name).write_text(text, "utf-8")
-    return folder
-
-
-def finding_of(folder: Path) -> StudyFinding:
-    with Store.opened("sqlite://") as store:
-        return run_study(study_in(folder), StudyOptions(quick=True), store, NullRunObserver())
+    return study_folder(tmp_path / "my-study", claims=CLAIMS, study=STUDY, job=JOB, table=TABLE)
 
 
 def test_a_study_of_ones_own(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +160,7 @@ def test_a_study_of_ones_own(own: Path, tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_it_is_the_same_each_time(own: Path) -> None:
-    assert finding_of(own).result == finding_of(own).result
+    assert quick_run(own).result == quick_run(own).result
 
 
 def test_show_list_and_check(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,7 +188,7 @@ def test_a_copy_of_a_shipped_study_is_the_readers(tmp_path: Path) -> None:
 
 
 def test_runs_that_fail_leave_statements_open(own: Path) -> None:
-    finding = finding_of(own)
+    finding = quick_run(own)
     records = {
         name: record.model_copy(
             update={"samples": [one for one in record.samples if one.cell.scheduler != "none"]}

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
 
 from blklab.errors import SpecError, UsageError
-from blklab.experiment.blocks import NullRunObserver
 from blklab.labs.studies import study_in
-from blklab.labs.studies.described.lists import MOST_PARTS, written_out
+from blklab.labs.studies.described.lists import LONGEST_TEXT, MOST_PARTS, written_out
 from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.pictures import IntervalPicture, LinePicture
 from blklab.labs.studies.replication.report.finding import StudyFinding
-from blklab.labs.studies.replication.run import run_study
-from blklab.records.store import Store
+from own_studies import quick_run, study_folder
 
 JOB = """; purpose: Random readers beside random writers, more than the disk takes.
 ; decide-by: iops
+; tool: hdparm -t
 [readers]
 readwrite=randread
 blocksize=$block
@@ -29,6 +29,8 @@ size=64m
 time_based
 runtime=500ms
 """
+CLAIMS = 'title = "Depths"\nsource = "a note of mine"\n'
+TABLE = "scheduler,iops\nnone,4000\nnone,3000\n"
 STUDY = """
 [lists]
 depth = [{ of = "1" }, { of = "8", published = "iops" }]
@@ -208,6 +210,12 @@ ours = "swept"
 why = "of {count}"
 
 [[statements]]
+name = "matters"
+says = "A tunable matters: {mean} times."
+kind = "changes"
+table = "effects"
+
+[[statements]]
 name = "elsewhere"
 says = "Only there."
 on = ["uml"]
@@ -243,21 +251,11 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def finding(own: Path) -> StudyFinding:
     """A quick run of it on the simulator."""
-    with Store.opened("sqlite://") as store:
-        return run_study(study_in(own), StudyOptions(quick=True), store, NullRunObserver())
+    return quick_run(own)
 
 
 def _folder(parent: Path, study: str) -> Path:
-    folder = parent / "own"
-    (folder / "published").mkdir(parents=True)
-    for name, text in (
-        ("claims.toml", 'title = "Depths"\nsource = "a note of mine"\n'),
-        ("study.toml", study),
-        ("readers.fio", JOB),
-        ("published/iops.csv", "scheduler,iops\nnone,4000\nnone,3000\n"),
-    ):
-        (folder / name).write_text(text, "utf-8")
-    return folder
+    return study_folder(parent / "own", claims=CLAIMS, study=study, job=JOB, table=TABLE)
 
 
 def test_a_part_is_made_for_every_item(own: Path) -> None:
@@ -305,7 +303,17 @@ def test_effects_are_averaged_over_the_combinations(finding: StudyFinding) -> No
 
 def test_statements_on_rows_and_on_all_schedulers_together(finding: StudyFinding) -> None:
     found = {one.name: one for one in finding.result.statements}
-    assert list(found) == ["between", "rate", "deeper", "pooled", "alone", "tool", "undone", "together"]
+    assert list(found) == [
+        "between",
+        "rate",
+        "deeper",
+        "pooled",
+        "alone",
+        "tool",
+        "undone",
+        "together",
+        "matters",
+    ]
     assert found["between"].outcome == "holds"
     assert (found["rate"].outcome, found["rate"].why.split()[:2]) == ("holds", ["on", "average"])
     assert found["deeper"].outcome == "holds"
@@ -314,6 +322,15 @@ def test_statements_on_rows_and_on_all_schedulers_together(finding: StudyFinding
     assert (found["tool"].outcome, found["tool"].found) == ("undecided", "the load came from blksim")
     assert found["together"].says == "Nothing interacts (writes_starved=10 with nr_requests=4)."
     assert found["together"].why == "of 1"
+    assert found["matters"].found.startswith("writes_starved ")
+    assert re.fullmatch(r"A tunable matters: [\d.]+ times\.", found["matters"].says)
+
+
+def test_all_schedulers_have_no_pair_with_one(finding: StudyFinding, tmp_path: Path) -> None:
+    one = 'over = "all schedulers"\nagainst = "at 1"\nwhy'
+    study = study_in(_folder(tmp_path, STUDY.replace(one, one.replace("all schedulers", "none"))))
+    pooled = study.read(finding.options, study.files(), finding.records).statement("pooled")
+    assert (pooled.outcome, pooled.why) == ("undecided", "0 pairs")
 
 
 def test_lines_have_the_rows_with_a_place(finding: StudyFinding) -> None:
@@ -332,6 +349,7 @@ def test_a_study_is_read_without_runs_and_without_experiments(finding: StudyFind
     result = study.read(finding.options, finding.folder, none)
     outcomes = {one.name: one.outcome for one in result.statements}
     assert set(outcomes.values()) == {"undecided"}
+    assert result.statement("rate").why == "on average -"
     assert all(value.ours is None and value.not_asked for value in result.values)
     left_out = {name: record for name, record in records.items() if name != "depth 1"}
     result = study.read(finding.options, finding.folder, left_out)
@@ -359,16 +377,23 @@ MISTAKES = {
     ),
     "a key that items lack": ("takes {depth.of}", "takes {depth.published}", "is no text in every item"),
     "without each": ('name = "together"\nsays', 'name = "{setting.name}"\nsays', "needs each with 'setting'"),
-    "parts of another kind": (
-        '[[values.parts]]\nname = "together"',
-        '[values.parts]\nname = "together"',
-        "study.toml: ",
-    ),
+    "parts of another kind": ("hidden = true", 'parts = "x"', "parts: must be an array of tables"),
     "two of a key": ('"at {depth.of}" =', '"at" =', "two parts are called 'at'"),
+    "a key that a list makes": (
+        '[series."size at {depth.of}"]',
+        '[series."at 1"]\nexperiment = "swept"\n[series."size at {depth.of}"]',
+        "two parts are called 'at 1'",
+    ),
+    "a label of the sweep": (
+        "blocks = 3",
+        'blocks = 3\nschedulers = ["mq-deadline=none"]',
+        "is needed by the",
+    ),
     "a sweep": ('base = "mq-deadline"', 'base = "../x"', "experiment 'swept': "),
     "a sweep's level": ('nr_requests = ["4"]', 'nr_requests = ["4 5"]', "experiment 'swept': "),
     "no pair": ('over = "all schedulers"\nours', "ours", "'ratio' needs over"),
     "neither ours nor a reason": ('not_asked = "another disk"', "", "needs ours, or published and not_asked"),
+    "another tool": ('tool = "hdparm -t"', 'tool = "hdparm -T"', "there is no tool 'hdparm -T'"),
     "a series of over": ('against = "other"', 'against = "others"', "there is no series 'others'"),
     "a kind for rows": ('kind = "within"', 'kind = "equal"', "'equal' is not about a table's rows"),
     "no rows between": ('between = ["depth 1", "depth 8"]', "", "'published between' needs between"),
@@ -413,8 +438,9 @@ def test_lists_make_no_more_than_a_page() -> None:
 
 
 def test_lists_make_no_longer_texts_than_a_page() -> None:
-    with pytest.raises(ValueError, match="longer than 10,000 characters"):
-        written_out({"lists": {"a": ["x" * 6000]}, "values": [{"each": ["a"], "table": "{a} {a}"}]})
+    half = "x" * (LONGEST_TEXT // 2)
+    with pytest.raises(ValueError, match=f"longer than {LONGEST_TEXT:,} characters"):
+        written_out({"lists": {"a": [half]}, "values": [{"each": ["a"], "table": "{a} {a}"}]})
 
 
 def test_an_item_joins_a_list_as_its_own_items() -> None:

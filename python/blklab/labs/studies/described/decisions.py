@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from blklab.analysis.statistics.sample import Sample
 from blklab.analysis.statistics.spread import spread_ratio
@@ -30,7 +29,7 @@ STEADY_WITHIN = 0.001
 """Range of runs, relative to the largest, that counts as no scatter: in guests only the seeds differ."""
 
 Rows = Mapping[str, IntervalEstimate]
-"""Our values of a table by the row's name, without those that no run has."""
+"""Our values of a table by the row's name, without those that no run has; at least one."""
 
 
 def decided(measured: StudyRuns, one: DescribedStatement, rows: Sequence[ValueRow]) -> Statement | None:
@@ -46,11 +45,11 @@ def _on_rows(measured: StudyRuns, one: DescribedStatement, rows: Sequence[ValueR
     if not rows:
         return None
     known = {row.value.name: row.value.ours for row in rows if row.value.ours is not None}
-    if "{mean}" in one.why and known:
-        mean = rounded(mean_estimate([found.value for found in known.values()]).value)
-        one = one.model_copy(update={"why": filled(one.why, mean=mean)})
-    found = _OF_ROWS[one.kind](measured, one, known)
-    return found or Statement(one.name, one.says, one.origin, "undecided", NO_RUN, one.why)
+    mean = rounded(mean_estimate(found.value for found in known.values()).value) if known else "-"
+    says, why = filled(one.says, mean=mean), filled(one.why, mean=mean)
+    settled = one.model_copy(update={"says": says, "why": why})
+    found = _OF_ROWS[one.kind](measured, settled, known) if known else None
+    return found or Statement(one.name, says, one.origin, "undecided", NO_RUN, why)
 
 
 def _on_interactions(measured: StudyRuns, one: DescribedStatement) -> Statement:
@@ -121,7 +120,7 @@ def compare_scatter(ours: ByBlock, more: str, less: str) -> tuple[StatementOutco
     """
     pair = [list(ours[label].values()) for label in (more, less)]
     steady = all(max(runs) - min(runs) <= STEADY_WITHIN * abs(max(runs)) for runs in pair)
-    if steady or set(paired_ratios(ours, more, less)) == {1.0}:
+    if steady or set(paired_ratios(ours[more], ours[less])) == {1.0}:
         return "fails", f"{more} and {less}: the same in every block"
     spread = spread_ratio(Sample(pair[0]), Sample(pair[1]))
     if spread is None:
@@ -141,25 +140,22 @@ def _scattered(one: DescribedStatement, ours: ByBlock, _: IntervalEstimate | Non
 
 
 def _changes(_: StudyRuns, one: DescribedStatement, rows: Rows) -> Statement:
-    return replace(matters(one.name, one.says, rows, why=one.why), origin=one.origin)
+    return matters(one.name, one.says, rows, origin=one.origin, why=one.why)
 
 
 def _includes_1(_: StudyRuns, one: DescribedStatement, rows: Rows) -> Statement:
     inside = [(ratio.low or 0.0) <= 1.0 <= (ratio.high or math.inf) for ratio in rows.values()]
     found = "; ".join(f"{name} {estimate_text(ratio)}" for name, ratio in rows.items())
-    outcome: StatementOutcome = "undecided" if not inside else "holds" if all(inside) else "fails"
-    return Statement(one.name, one.says, one.origin, outcome, found or NO_RUN, one.why)
+    return Statement(one.name, one.says, one.origin, "holds" if all(inside) else "fails", found, one.why)
 
 
 def _rows_higher(_: StudyRuns, one: DescribedStatement, rows: Rows) -> Statement | None:
     """The smallest row is higher."""
-    return _higher(one, {}, IntervalEstimate(min(found.value for found in rows.values()))) if rows else None
+    return _higher(one, {}, IntervalEstimate(min(found.value for found in rows.values())))
 
 
-def _rows_within(_: StudyRuns, one: DescribedStatement, rows: Rows) -> Statement | None:
+def _rows_within(_: StudyRuns, one: DescribedStatement, rows: Rows) -> Statement:
     """All rows lie within."""
-    if not rows:
-        return None
     found = _range_of([found.value for found in rows.values()])
     return _between(one, found, one.at_least or 0.0, one.at_most or 0.0)
 

@@ -35,6 +35,7 @@ from blklab.quantities.units import NS_PER_SECOND, parse_duration_ns
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.mistakes import first_mistake
 from blklab.spec.profiles import load_profile
+from blklab.spec.sweeps import with_sweep_cells
 from blklab.spec.targets import ModelTarget, parse_target
 from blklab.spec.workloads import Workload
 
@@ -164,21 +165,16 @@ def _check_series(
                 runs = published_runs(folder, description.published[rows.published or ""])
                 with _at(folder, f"values {rows.table!r}"):
                     replay_in_blocks(session_values(runs), spec, series_workload(series, spec).name)
+    labels_of: dict[str, list[str]] = {}
+    for name, spec in specs.items():
+        with _at(folder, f"experiment {name!r}"):
+            labels_of[name] = [choice.label for choice in with_sweep_cells(spec.schedulers, spec.sweeps)]
     for place, ours, schedulers in _named_schedulers(options, description):
-        series = description.series[ours]
-        if series.experiment not in specs:
-            continue
-        labels = _labels(specs[series.experiment])
+        labels = labels_of.get(description.series[ours].experiment)
         for label in schedulers:
             if labels and label not in (*labels, *PICKED):
                 with _at(folder, place):
                     raise _unknown("scheduler", label, labels)
-
-
-def _labels(spec: ExperimentSpec) -> list[str]:
-    """Labels of an experiment's schedulers, with those of its sweep."""
-    swept = [choice.label for sweep in spec.sweeps for choice in sweep.cells().values()]
-    return [*(choice.label for choice in spec.schedulers), *swept]
 
 
 def _check_one(series: MeasuredSeries, spec: ExperimentSpec) -> None:
@@ -187,9 +183,12 @@ def _check_one(series: MeasuredSeries, spec: ExperimentSpec) -> None:
         raise SpecError("workload: is missing", hint=f"the experiment has {', '.join(names)}")
     if series.workload is not None and series.workload not in names:
         raise _unknown("workload", series.workload, names)
-    jobs = [job.name for job in series_workload(series, spec).jobs]
+    workload = series_workload(series, spec)
+    jobs = [job.name for job in workload.jobs]
     if series.job is not None and series.job not in jobs:
         raise _unknown("job", series.job, jobs)
+    if series.tool is not None and series.tool != workload.tool:
+        raise _unknown("tool", series.tool, [workload.tool] if workload.tool else [])
     if series.metric not in (None, *COUNTS):
         metric_named(series.metric or "")
 
@@ -213,5 +212,6 @@ def _named_schedulers(
 
 def _unknown(kind: str, name: str, known: Sequence[str]) -> SpecError:
     return SpecError(
-        f"there is no {kind} {name!r}", hint=did_you_mean(name, known) or f"there are: {', '.join(known)}"
+        f"there is no {kind} {name!r}",
+        hint=did_you_mean(name, known) or f"there are: {', '.join(known) or 'none'}",
     )

@@ -91,14 +91,19 @@ class _Writer:
             if isinstance(value, dict) and isinstance(value.get(EACH), list):
                 content = {name: one for name, one in value.items() if name != EACH}
                 for more in self._combinations(value, items):
-                    name, part = str(self._text(key, more)), self._table(content, more)
-                    if made.setdefault(name, part) != part:
-                        raise ValueError(f"two parts are called {name!r}")
+                    self._enter(made, self._text(key, more), self._table(content, more))
             else:
                 found = self._value(value, items)
                 if found is not _Left:
-                    made[str(self._text(key, items))] = found
+                    self._enter(made, self._text(key, items), found)
         return made
+
+    @staticmethod
+    def _enter(made: dict[str, Any], key: Any, part: Any) -> None:
+        name = str(key)
+        if name in made and made[name] != part:
+            raise ValueError(f"two parts are called {name!r}")
+        made[name] = part
 
     def _combinations(self, part: Mapping[str, Any], items: Items) -> Iterator[Items]:
         names = part.get(EACH, [])

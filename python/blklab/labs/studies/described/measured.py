@@ -11,15 +11,14 @@ from blklab.labs.studies.described.parts import ALL_SCHEDULERS, DescribedStateme
 from blklab.labs.studies.described.runs import (
     ByBlock,
     Published,
-    all_together,
     loads_of,
+    mean_ratio,
     measured_runs,
     paired_ratios,
     published_runs,
 )
 from blklab.labs.studies.described.sweeps import changed_level, inverse, main_effect, series_effects
 from blklab.labs.studies.replication.result import IntervalEstimate
-from blklab.labs.studies.replication.statements import mean_of
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.records.experiment import ExperimentRecord
 
@@ -51,19 +50,31 @@ class StudyRuns:
         return None if name is None else self.published[name]
 
     def runs(self, series: str) -> ByBlock:
-        """A series, with the runs of all schedulers together beside each one's; empty if left out."""
+        """A series, with the numbered runs of all schedulers beside each one's; empty if left out."""
         if series not in self.series:
             return {}
         found = self.series[series]
-        labels = [choice.label for choice in self.record(series).spec.schedulers]
-        return {**found, ALL_SCHEDULERS: all_together(found, labels)}
+        together = [run for label in self._schedulers(series) for run in found.get(label, {}).values()]
+        return {**found, ALL_SCHEDULERS: dict(enumerate(together))}
 
     def pairs(self, part: ValueRows | DescribedStatement, scheduler: str, over: str) -> list[float]:
-        """Ratios of two schedulers within blocks; of two series where the part names another one."""
-        first, other = part.ours or "", part.against or part.ours or ""
-        return paired_ratios(
-            {"": self.runs(first).get(scheduler, {}), "over": self.runs(other).get(over, {})}, "", "over"
-        )
+        """Ratios of two schedulers within blocks; of two series where the part names another one.
+
+        All schedulers over all of them: each one over itself.
+        """
+        ours = part.ours or ""
+        first, second = self.series[ours], self.series.get(part.against or ours, {})
+        labels = [(scheduler, over)]
+        if scheduler == over == ALL_SCHEDULERS:
+            labels = [(label, label) for label in self._schedulers(ours)]
+        return [
+            ratio
+            for one, other in labels
+            for ratio in paired_ratios(first.get(one, {}), second.get(other, {}))
+        ]
+
+    def _schedulers(self, series: str) -> list[str]:
+        return [choice.label for choice in self.record(series).spec.schedulers]
 
     def effects(self, series: str) -> Sequence[Effect]:
         """Effects of the sweeps of the experiment that a series belongs to."""
@@ -84,8 +95,7 @@ class StudyRuns:
             if undone is not None:
                 found = main_effect(self.effects(series), undone)
                 return None if found is None else inverse(found)
-        ratios = self.pairs(part, scheduler, over)
-        return mean_of(ratios) if ratios else None
+        return mean_ratio(self.pairs(part, scheduler, over))
 
     def no_run(self, *names: str | None) -> str:
         """Why series have no value: no run has one, or their load came from another program."""

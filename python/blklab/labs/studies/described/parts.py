@@ -65,10 +65,8 @@ _NEEDS: Mapping[StatementKind, tuple[str, ...]] = {
     "more scattered": ("ours", "scheduler", "schedulers"),
     "less scattered": ("ours", "scheduler", "schedulers"),
     "no interaction": ("ours",),
-    "changes": ("table",),
-    "includes 1": ("table",),
-    "published between": ("table", "between", "published", "scheduler"),
 }
+"""Of statements on a series' runs."""
 _NEEDS_OF_ROWS: Mapping[StatementKind, tuple[str, ...]] = {
     "higher": (),
     "within": ("at_least", "at_most"),
@@ -257,10 +255,13 @@ class DescribedStatement(PartOnBackends):
 
     @model_validator(mode="after")
     def _has_what_its_kind_needs(self) -> DescribedStatement:
-        needs = _NEEDS if self.table is None else _NEEDS_OF_ROWS
-        if self.kind not in needs:
+        if self.table is None and self.kind in _NEEDS:
+            needs = _NEEDS[self.kind]
+        elif self.kind in _NEEDS_OF_ROWS:
+            needs = ("table", *_NEEDS_OF_ROWS[self.kind])
+        else:
             raise ValueError(f"statement {self.name!r}: {self.kind!r} is not about a table's rows")
-        missing = [key for key in needs[self.kind] if getattr(self, key) in (None, [])]
+        missing = [key for key in needs if getattr(self, key) in (None, [])]
         if missing:
             raise ValueError(f"statement {self.name!r}: {self.kind!r} needs {' and '.join(missing)}")
         _require_published([self.scheduler, self.over], self.published, f"statement {self.name!r}")

@@ -12,7 +12,8 @@ from blklab.labs.studies.described.runs import (
     Published,
     arithmetic_mean,
     deviation_percent,
-    paired_ratio,
+    mean_ratio,
+    paired_ratios,
     picked,
     replay_in_blocks,
     series_workload,
@@ -78,7 +79,8 @@ def _ours(measured: StudyRuns, rows: ValueRows, label: str, over: str | None) ->
         spec = measured.record(name).spec
         session = session_values(measured.printed(rows.published) or {})
         workload = series_workload(measured.description.series[name], spec)
-        return paired_ratio(replay_in_blocks(session, spec, workload.name), label, over or "")
+        dealt = replay_in_blocks(session, spec, workload.name)
+        return mean_ratio(paired_ratios(dealt.get(label, {}), dealt.get(over or "", {})))
     if rows.statistic in ("ratio", "effect"):
         return measured.ratio(rows, label, over or "")
     others = measured.runs(rows.against or name).get(over or "", {})

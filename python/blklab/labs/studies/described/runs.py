@@ -35,7 +35,6 @@ COUNT = "ios"
 REQUESTS, REQUEST_SIZE = "requests per second", "bytes per request"
 """In place of a metric: of the requests that reached the disk, on backends that count them."""
 COUNTS = (COUNT, REQUESTS, REQUEST_SIZE)
-_MOST_BLOCKS = 1_000_000
 
 ByBlock = Mapping[str, Mapping[int, float]]
 """Values by scheduler label, then block."""
@@ -117,28 +116,17 @@ def _bytes_per_request(sample: RunSample) -> float | None:
     return moved / requests if isinstance(requests, int) and requests else None
 
 
-def all_together(values: ByBlock, labels: Sequence[str]) -> dict[int, float]:
-    """The runs of all schedulers, those of the first one first; alike numbered in every series."""
-    return {
-        index * _MOST_BLOCKS + block: value
-        for index, label in enumerate(labels)
-        for block, value in values.get(label, {}).items()
-    }
-
-
-def paired_ratios(values: ByBlock, first: str, second: str) -> list[float]:
+def paired_ratios(first: Mapping[int, float], second: Mapping[int, float]) -> list[float]:
     """First over second in each block where both values exist and are not 0."""
-    one, other = values.get(first, {}), values.get(second, {})
     return [
-        one[block] / other[block]
-        for block in sorted(one.keys() & other.keys())
-        if other[block] and one[block]
+        first[block] / second[block]
+        for block in sorted(first.keys() & second.keys())
+        if second[block] and first[block]
     ]
 
 
-def paired_ratio(values: ByBlock, first: str, second: str) -> IntervalEstimate | None:
-    """Mean of the ratios within blocks; None without any."""
-    ratios = paired_ratios(values, first, second)
+def mean_ratio(ratios: Sequence[float]) -> IntervalEstimate | None:
+    """Mean of ratios within blocks; None without any."""
     return mean_of(ratios) if ratios else None
 
 

@@ -34,11 +34,12 @@ def series_effects(record: ExperimentRecord, series: MeasuredSeries, runs: ByBlo
 def changed_level(record: ExperimentRecord, scheduler: str, base: str) -> dict[str, str] | None:
     """The only tunable that a combination changes in the base of its sweep; None for others."""
     for sweep in record.spec.sweeps:
-        levels = {choice.label: combination for combination, choice in sweep.cells().items()}
-        if scheduler in levels and base in levels and not any(levels[base]):
-            set_there = zip(sweep.levels, levels[scheduler], strict=True)
-            changed = {name: value for name, value in set_there if value is not None}
-            return changed if len(changed) == 1 else None
+        cells = sweep.cells() if base == sweep.base.without_label else {}
+        for combination, choice in cells.items():
+            if choice.label == scheduler:
+                set_there = zip(sweep.levels, combination, strict=True)
+                changed = {name: value for name, value in set_there if value is not None}
+                return changed if len(changed) == 1 else None
     return None
 
 

@@ -108,23 +108,22 @@ def ordered(
 
 
 def matters(
-    name: str, says: str, effects: Mapping[str, IntervalEstimate | None], *, why: str = ""
+    name: str, says: str, effects: Mapping[str, IntervalEstimate], **details: Unpack[StatementDetails]
 ) -> Statement:
     """States that a setting changes the I/O of at least one job; fails if it certainly changes none.
 
     Args:
         name: Name of the statement.
         says: Text of the statement.
-        effects: For each job, its I/O over that without the change; None if the job did none.
-        why: The cause.
+        effects: For each job, its I/O over that without the change.
+        details: The cause, and the origin if it is not ours.
     """
-    known = {job: ratio for job, ratio in effects.items() if ratio is not None}
-    outcomes = [_changed(ratio) for ratio in known.values()]
+    outcomes = [_changed(ratio) for ratio in effects.values()]
     outcome: StatementOutcome = (
         "holds" if "holds" in outcomes else "undecided" if "undecided" in outcomes else "fails"
     )
-    found = ", ".join(f"{job} {estimate_text(ratio)}" for job, ratio in known.items())
-    return Statement(name, says, "ours", outcome, found, why)
+    found = ", ".join(f"{job} {estimate_text(ratio)}" for job, ratio in effects.items())
+    return Statement(name, says, outcome=outcome, found=found, **_OURS | details)
 
 
 def all_of(outcomes: Sequence[StatementOutcome]) -> StatementOutcome:
