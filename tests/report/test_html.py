@@ -21,7 +21,7 @@ from blklab.records.samples import LatencyHistogram
 from blklab.report.charts.distribution import log_density
 from blklab.report.documents.comparison import compare_document
 from blklab.report.html.comparison import render_html
-from blklab.report.html.page import contents_of
+from blklab.report.html.page import contents_of, style_sheet
 from blklab.report.summary.reproduce import repeat_command
 from blklab.testing.experiments import bin_value_ns, make_experiment, make_spec, make_target
 
@@ -252,6 +252,13 @@ def test_says_how_to_repeat_and_what_was_found() -> None:
     assert record.spec.workloads[0].text in text
     for expected in ("6.1.0-21-amd64", "EXAMPLE HDD 4000", "wbt_lat_usec", "iosched/fifo_batch", "fio 3.33"):
         assert expected in text
+
+
+def test_every_block_of_the_style_sheet_ends_once() -> None:
+    """A brace too many would take the rule behind it along."""
+    depths = itertools.accumulate({"{": 1, "}": -1}.get(letter, 0) for letter in style_sheet())
+    *within, last = depths
+    assert min(within) == last == 0
 
 
 def test_settings_that_change_between_runs_are_marked() -> None:

@@ -21,6 +21,7 @@ from blklab.report.sentences.losses import loss_text
 from blklab.report.summary.failures import failures_of, lost_slots_sentence
 from blklab.report.summary.job_shares import ratio_text
 from blklab.report.terminal import Terminal
+from blklab.report.text.answer import answer_of
 from blklab.report.text.comparison import render
 from blklab.report.text.printer import Printer
 from blklab.report.text.short_verdict import short_verdict
@@ -189,6 +190,21 @@ def _withheld(*, copy: bool, noise: float = 0.002) -> tuple[ExperimentRecord, Co
 def test_a_copy_that_differs_is_named_as_the_reason() -> None:
     said = " ".join(_printed(_withheld(copy=True)[1]).split())
     assert "No recommendation: the unchanged copy kyber@copy differs from its original, so" in said
+
+
+def test_several_copies_that_differ_are_named_together() -> None:
+    """As in the document's own sentence."""
+    labels = ("kyber", "bfq", "kyber@copy", "bfq@copy")
+    record = make_experiment(
+        make_spec(labels, [make_workload("reads")], blocks=6),
+        behaviours={
+            label: SchedulerBehaviour(1 + 0.2 * number, 0.002) for number, label in enumerate(labels)
+        },
+    )
+    document = compare_document(record, analyse(record))
+    differing = "the unchanged copies kyber@copy and bfq@copy differ from their originals"
+    assert answer_of(document).reason.startswith(f"{differing}, so ")
+    assert document.verdict.text.startswith(f"withheld because {differing}; ")
 
 
 @pytest.mark.parametrize("verbose", [False, True])

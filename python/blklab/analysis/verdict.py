@@ -39,7 +39,7 @@ from blklab.analysis.tie_breaking import break_tie
 from blklab.analysis.values import ExperimentValues, experiment_values
 from blklab.records.experiment import ExperimentRecord
 from blklab.spec.experiment import ExperimentSpec
-from blklab.spec.schedulers import COPY
+from blklab.spec.schedulers import unchanged_copies
 from blklab.spec.targets import ModelTarget
 
 
@@ -123,7 +123,9 @@ def _answer(
         verdict = verdict_for_goal(goal, found.verdict, labels)
     tie = break_tie(values, verdict.best, design) if verdict.status == "equal" else None
     controls = differing_controls(verdicts, comparisons)
-    copies = differing_copies(_copies(spec), verdicts, comparisons)
+    # On models `copy` is the name of a guest kernel.
+    originals = {} if isinstance(spec.parsed_target, ModelTarget) else unchanged_copies(spec.schedulers)
+    copies = differing_copies(originals, verdicts, comparisons)
     deciding = deciding_questions(values) if scores is None else [scores.question]
     if len(deciding) > 1:
         verdicts = [
@@ -173,20 +175,6 @@ def _subject(record: ExperimentRecord) -> Subject:
     if len(kernels) > 1 and (not on_host or len(names) == 1):
         return "kernels"
     return "disk" if on_host else "model"
-
-
-def _copies(spec: ExperimentSpec) -> dict[str, str]:
-    """The label of each unchanged copy in a module, with that of its original; none on models."""
-    if isinstance(spec.parsed_target, ModelTarget):
-        return {}
-    return {
-        copy.label: original.label
-        for copy in spec.schedulers
-        for original in spec.schedulers
-        if copy.kernel == COPY
-        and original.kernel is None
-        and (copy.name, copy.tunables) == (original.name, original.tunables)
-    }
 
 
 def _with_own_regret(

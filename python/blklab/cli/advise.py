@@ -10,7 +10,8 @@ from blklab.cli.commands import described_command
 from blklab.cli.options import dry_run_option, json_option, quiet_option, store_option
 from blklab.labs.advice.questions import AIMS, USES, USUAL, WATCH
 
-_WATCH_TIME = "1m"
+WATCH_TIME = "1m"
+"""The usual length of a recording."""
 
 
 @described_command(
@@ -41,7 +42,7 @@ _WATCH_TIME = "1m"
     "--watch",
     "watch_time",
     metavar="TIME",
-    help=f"With --for {WATCH}: how long to record. Default: {_WATCH_TIME}.",
+    help=f"With --for {WATCH}: how long to record. Default: {WATCH_TIME}.",
 )
 @click.option(
     "--budget",

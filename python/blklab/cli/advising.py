@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from blklab.cli import compare
-from blklab.cli.advise import _WATCH_TIME
+from blklab.cli.advise import WATCH_TIME
 from blklab.cli.apply import apply_run
 from blklab.cli.comparing import compare_and_show
 from blklab.cli.options import values_of
@@ -215,7 +215,7 @@ def _watching(target: str, duration: str | None) -> Watching:
             f"nothing runs on {target} that could be watched",
             hint="name a directory or a disk that is in use",
         )
-    return Watching(usual_file(resolve(place.path)), parse_duration_ns(duration or _WATCH_TIME))
+    return Watching(usual_file(resolve(place.path)), parse_duration_ns(duration or WATCH_TIME))
 
 
 def _budget(suggested: str) -> str:

@@ -68,12 +68,12 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
 
 def _nothing_to_apply(document: CompareDocument) -> RefusedError:
     """The answer of a run that recommends no scheduler."""
-    from blklab.report.text.answer import answer_of  # noqa: PLC0415 - only runs need it
+    from blklab.report.summary.standing import is_withheld  # noqa: PLC0415 - only runs need it
+    from blklab.report.text.answer import answer_of  # noqa: PLC0415
 
-    withheld = document.verdict.recommendation.action == "withheld"
     first = (
         "find out what else differed between the runs and measure again"
-        if withheld
+        if is_withheld(document)
         else "continue it (`blklab compare --resume`)"
     )
     return RefusedError(

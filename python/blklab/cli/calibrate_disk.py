@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from rich.table import Table
 
 from blklab.cli.commands import described_command
 from blklab.cli.options import (
@@ -19,6 +18,7 @@ from blklab.cli.options import (
     seed_option,
 )
 from blklab.cli.output import require_writable, write_text
+from blklab.cli.tables import plain_table
 from blklab.errors import InterruptedRunError, UsageError
 from blklab.labs.calibration.disk.calibrate import calibrated
 from blklab.labs.calibration.disk.document import DiskCalibration
@@ -276,9 +276,7 @@ def _design(request: DiskRequest, ground: SessionGround, machine: Machine) -> Sa
 
 def print_calibration(found: DiskCalibration, profile: str, console: Terminal) -> None:
     """Prints the figures, how well they predict, and what to know of them."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("figure", "value", "95 % interval, or how it was found"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table(("figure", "value", "95 % interval, or how it was found"))
     for figure in [*found.figures, *found.derived]:
         table.add_row(figure.key, shown_value(figure, figure.value), shown_interval(figure))
     console.print(table)

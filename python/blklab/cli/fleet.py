@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import shlex
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
-from rich.table import Table
 
 from blklab.analysis.drives import Drive, LeftOut, drive_of
 from blklab.analysis.fleet import FleetAnalysis, analyse_fleet
 from blklab.cli.commands import described_command
 from blklab.cli.options import inference_options, json_option, store_option
 from blklab.cli.output import require_writable, write_text
+from blklab.cli.tables import plain_table
 from blklab.errors import RefusedError, UnknownNameError, UsageError
 from blklab.linux.apply.class_rule import class_rule, tuned_profile
 from blklab.linux.apply.unit_settings import unit_commands
@@ -247,7 +246,7 @@ def _list_classes(store_url: str | None, json_file: str | None, *, with_studies:
     models = [row for row in rows if row.modelled]
     words = {True: "yes", False: "no", None: ""}
     if drives:
-        table = _table(("model", "kind", "rotational"), ("drives", "hosts", "experiments"))
+        table = plain_table(("model", "kind", "rotational"), ("drives", "hosts", "experiments"))
         for row in drives:
             counts = (row.drives, len(row.hosts), row.experiments)
             # The kernel's names of a kind, and so its pattern, tell whether there is a head.
@@ -257,18 +256,9 @@ def _list_classes(store_url: str | None, json_file: str | None, *, with_studies:
     if models:
         if drives:
             console.print()
-        table = _table(("modelled disks (--models)", "rotational"), ("variants", "experiments"))
+        table = plain_table(("modelled disks (--models)", "rotational"), ("variants", "experiments"))
         for row in models:
             table.add_row(row.model, words[row.rotational], str(row.drives), str(row.experiments))
         console.print(table)
     model = shlex.quote((drives or models)[0].model)
     console.print(f"next: blklab fleet --model {model}", soft_wrap=True)
-
-
-def _table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in texts:
-        table.add_column(heading, overflow="fold")
-    for heading in numbers:
-        table.add_column(heading, justify="right")
-    return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
+from blklab.cli.tables import plain_table
 from blklab.labs.iocost.document import IoCostDocument, Sweep
 from blklab.labs.iocost.estimates import Estimate
 from blklab.labs.iocost.solutions import HEADROOM, Expected
@@ -82,9 +83,7 @@ def _interval(one: Estimate) -> str:
 
 def _print_sweep(sweep: Sweep, console: Terminal) -> None:
     rates = _rates(sweep)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("vrate", *_expected_headings(rates)):
-        table.add_column(heading, justify="right")
+    table = plain_table((), ("vrate", *_expected_headings(rates)))
     for one in sweep.vrates:
         if one.vrate % _EVERY == 0:
             table.add_row(f"{one.vrate} %", *_expected(one.expected, rates))

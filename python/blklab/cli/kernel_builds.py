@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
-from rich.table import Table
 
-from blklab.cli.module_builds import (
-    listed_modules,
-    module_as_json,
-    print_modules,
-    remove_modules,
-    say,
-    seconds_text,
-)
-from blklab.cli.output import print_document, write_text
+from blklab.cli.builds import how_built, patches_as_json, print_builds, say, seconds_text, write_json
+from blklab.cli.module_builds import listed_modules, module_as_json, print_modules, remove_modules
+from blklab.cli.output import print_document
 from blklab.errors import ExitCode
 from blklab.guests.kernels import store
 from blklab.guests.kernels.building import BuildPlan, BuildRequest, build, plan_build
@@ -27,7 +19,7 @@ from blklab.guests.kernels.patch_check import check_patches
 from blklab.guests.kernels.releases import check_release, fetched_archive
 from blklab.progress.build import BuildDisplay
 from blklab.quantities.units import format_bytes
-from blklab.report.terminal import console_out, print_note
+from blklab.report.terminal import print_note
 
 SCHEMA = "blklab.kernel/1"
 
@@ -70,9 +62,9 @@ def build_and_show(
     with BuildDisplay(quiet=quiet) as display:
         kernel, is_new = build(request, display)
     if json_file is not None:
-        _write_json(json_file, {"built": is_new, "kernel": _as_json(kernel)})
+        write_json(json_file, SCHEMA, {"built": is_new, "kernel": _as_json(kernel)})
         return
-    how = f"built in {seconds_text(kernel.record.build_seconds)}" if is_new else "already built"
+    how = how_built(kernel.record.build_seconds, is_new=is_new)
     say(f"{kernel.name}: Linux {kernel.version} with {', '.join(kernel.schedulers)}, {how}")
     for lack in kernel.lacks:
         say(f"  {lack}")
@@ -101,26 +93,17 @@ def list_all(*, json_file: str | None) -> None:
             "folder": str(kernel_cache()),
             "size_bytes": folder_size_bytes(kernel_cache()),
         }
-        _write_json(json_file, content)
+        write_json(json_file, SCHEMA, content)
         return
     if not kernels:
         nothing = "no kernel can be used" if damaged else "no kernel was built yet"
         say(f"{nothing}; `blklab kernel build` builds the stock one")
         print_modules(modules)
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("kernel", "linux", "schedulers", "patches", "built"):
-        table.add_column(heading, overflow="fold")
-    for kernel in kernels:
-        record = kernel.record
-        table.add_row(
-            kernel.name,
-            kernel.version,
-            ", ".join(kernel.schedulers),
-            ", ".join(patch.name.removesuffix(".patch") for patch in record.patches) or "-",
-            record.built_at[:16].replace("T", " "),
-        )
-    console_out().print(table)
+    print_builds(
+        ("kernel", "linux", "schedulers"),
+        (((one.name, one.version, ", ".join(one.schedulers)), one.record) for one in kernels),
+    )
     say(f"{format_bytes(folder_size_bytes(kernel_cache()))} in {kernel_cache()}")
     print_modules(modules)
 
@@ -132,7 +115,7 @@ def show(*, name: str, configuration: bool, json_file: str | None) -> None:
         print_document((kernel.folder / "config").read_text(encoding="utf-8"))
         return
     if json_file is not None:
-        _write_json(json_file, {"kernel": {**_as_json(kernel), "configuration": kernel.config}})
+        write_json(json_file, SCHEMA, {"kernel": {**_as_json(kernel), "configuration": kernel.config}})
         return
     record = kernel.record
     rows = {
@@ -180,7 +163,7 @@ def remove(
     freed_bytes = max(before_bytes - folder_size_bytes(folder), 0)
     if json_file is not None:
         content = {"dry_run": dry_run, "removed": list(names), "trees": trees, "freed_bytes": freed_bytes}
-        _write_json(json_file, content)
+        write_json(json_file, SCHEMA, content)
         return ExitCode.OK
     word = "would remove" if dry_run else "removed"
     for name in names:
@@ -194,7 +177,9 @@ def remove(
 
 def _show_fetch(name: str, release: str, json_file: str | None) -> None:
     if json_file is not None:
-        _write_json(json_file, {"dry_run": True, "name": name, "exists": False, "fetch_release": release})
+        write_json(
+            json_file, SCHEMA, {"dry_run": True, "name": name, "exists": False, "fetch_release": release}
+        )
         return
     say(f"kernel {name}")
     say(f"  source: linux-source-{release}, which would be fetched from Debian's suites first")
@@ -209,7 +194,7 @@ def _show_plan(plan: BuildPlan, json_file: str | None) -> None:
             "build": plan.build_id,
             "exists": existing is not None,
             "source": {"kind": plan.source.kind, "path": str(plan.source.path), "sha256": plan.source.sha256},
-            "patches": [{"name": p.name, "sha256": p.sha256, "files": list(p.files)} for p in plan.patches],
+            "patches": patches_as_json(plan.patches),
             "instruments": [
                 {"name": p.path.stem, "sha256": p.sha256, "files": list(p.files)} for p in plan.instruments
             ],
@@ -218,7 +203,7 @@ def _show_plan(plan: BuildPlan, json_file: str | None) -> None:
             "from_kept_objects": tree is not None,
             "needed_bytes": 0 if existing else plan.needed_bytes,
         }
-        _write_json(json_file, content)
+        write_json(json_file, SCHEMA, content)
         return
     say(f"kernel {plan.name}, build {plan.build_id}")
     say(f"  source: {plan.source.path} (SHA-256 {plan.source.sha256[:16]}…)")
@@ -248,7 +233,3 @@ def _as_json(kernel: KernelBuild) -> dict[str, Any]:
         "clock": {"exact": kernel.clock.exact, "ticks_per_second": kernel.clock.ticks_per_second},
         **kernel.record.model_dump(exclude={"format"}),
     }
-
-
-def _write_json(destination: str, content: dict[str, Any]) -> None:
-    write_text(destination, json.dumps({"schema": SCHEMA, **content}, indent=2, ensure_ascii=False))

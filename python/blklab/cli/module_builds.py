@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
-from blklab.cli.output import write_text
+from blklab.cli.builds import how_built, patches_as_json, print_builds, say, write_json
 from blklab.errors import ExitCode
 from blklab.labs.gate.arms import gate_module
 from blklab.labs.gate.gate import gate_summary
@@ -21,8 +18,8 @@ from blklab.modules.renaming import module_name
 from blklab.modules.store import BuiltModule, find_modules, remove_module
 from blklab.progress.build import BuildDisplay
 from blklab.progress.gate import GateDisplay
-from blklab.quantities.units import format_bytes, format_duration
-from blklab.report.terminal import console_out, print_note
+from blklab.quantities.units import format_bytes
+from blklab.report.terminal import print_note
 
 SCHEMA = "blklab.kernel-module/1"
 
@@ -66,10 +63,10 @@ def build_and_show(
     gate = None if no_gate else gate_module(module, partial(GateDisplay, quiet=quiet), seeds=seeds)
     if json_file is not None:
         passed = None if gate is None else gate.model_dump(exclude={"format"})
-        _write_json(json_file, {"built": is_new, "module": module_as_json(module), "gate": passed})
+        write_json(json_file, SCHEMA, {"built": is_new, "module": module_as_json(module), "gate": passed})
         return
     record = module.record
-    how = f"built in {seconds_text(record.build_seconds)}" if is_new else "already built"
+    how = how_built(record.build_seconds, is_new=is_new)
     what = "a scheduler of its own" if record.is_new else f"a variant of {record.scheduler}"
     say(f"{name}: {what} for Linux {record.release}, {how}")
     say(f"  {_proof(module)}")
@@ -84,19 +81,10 @@ def print_modules(modules: Sequence[BuiltModule]) -> None:
     """Prints a table of modules, if there are any."""
     if not modules:
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("module", "of", "for Linux", "patches", "built"):
-        table.add_column(heading, overflow="fold")
-    for module in modules:
-        record = module.record
-        table.add_row(
-            record.name,
-            record.scheduler,
-            record.release,
-            ", ".join(patch.name.removesuffix(".patch") for patch in record.patches) or "-",
-            record.built_at[:16].replace("T", " "),
-        )
-    console_out().print(table)
+    records = [module.record for module in modules]
+    print_builds(
+        ("module", "of", "for Linux"), (((one.name, one.scheduler, one.release), one) for one in records)
+    )
 
 
 def listed_modules() -> list[BuiltModule]:
@@ -117,7 +105,7 @@ def remove_modules(names: Sequence[str], *, dry_run: bool, json_file: str | None
             releases = remove_module(name)
         removed += [{"name": name, "release": release} for release in releases]
     if json_file is not None:
-        _write_json(json_file, {"dry_run": dry_run, "removed": removed})
+        write_json(json_file, SCHEMA, {"dry_run": dry_run, "removed": removed})
         return ExitCode.OK
     for one in removed:
         say(f"{'would remove' if dry_run else 'removed'} the module {one['name']} for Linux {one['release']}")
@@ -143,12 +131,12 @@ def _show_plan(plan: ModulePlan, json_file: str | None) -> None:
             "source_version": plan.source.package or plan.source.version,
             "scheduler": scheduler.scheduler,
             "compiled": list(scheduler.compiled),
-            "patches": [{"name": p.name, "sha256": p.sha256, "files": list(p.files)} for p in plan.patches],
+            "patches": patches_as_json(plan.patches),
             "compiler": plan.compiler.text,
             "types": None if plan.types is None else str(plan.types),
             "command": plan.command,
         }
-        _write_json(json_file, content)
+        write_json(json_file, SCHEMA, content)
         return
     say(f"module {module_name(plan.request.name)} for Linux {plan.headers.release}, build {plan.build_id}")
     say(f"  scheduler: {plan.request.name}, {scheduler.scheduler} with {', '.join(scheduler.compiled)}")
@@ -179,17 +167,3 @@ def _proof(module: BuiltModule) -> str:
 
 def _gate_text(gate: GateResult | None) -> str:
     return "not through the gate yet" if gate is None else gate_summary(gate)
-
-
-def _write_json(destination: str, content: dict[str, Any]) -> None:
-    write_text(destination, json.dumps({"schema": SCHEMA, **content}, indent=2, ensure_ascii=False))
-
-
-def seconds_text(seconds: float) -> str:
-    """A duration in words."""
-    return format_duration(seconds * 1e9)
-
-
-def say(text: str) -> None:
-    """Prints a line, which the terminal wraps."""
-    console_out().print(text, soft_wrap=True)

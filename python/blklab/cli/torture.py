@@ -9,7 +9,8 @@ import click
 from blklab.cli.commands import described_command
 from blklab.cli.options import cluster_option, json_option, quiet_option
 
-_SEEDS = 100
+SEEDS = 100
+"""Runs of each scheduler, unless another number is asked for."""
 
 
 @described_command(
@@ -48,7 +49,7 @@ _SEEDS = 100
     multiple=True,
     help="Scheduler to torture. Repeatable. Default: all of the kernel.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), help=f"Number of runs. Default: {_SEEDS}.")
+@click.option("--seeds", type=click.IntRange(min=1), help=f"Number of runs. Default: {SEEDS}.")
 @click.option("--seed", type=click.IntRange(min=0), help="Only this one, to see its mistake again.")
 @click.option(
     "--duration",

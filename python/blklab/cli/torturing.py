@@ -6,7 +6,7 @@ import time
 
 from blklab.backends import Workers
 from blklab.cli.output import require_writable, write_text
-from blklab.cli.torture import _SEEDS
+from blklab.cli.torture import SEEDS
 from blklab.errors import ExitCode, UsageError
 from blklab.guests.kernels.source import DEBIAN
 from blklab.labs.torture.building import TORTURED, build_with_checks
@@ -78,7 +78,7 @@ def torture_and_show(
                 source=source or DEBIAN,
                 release=release,
             )
-    first, number = (1, seeds or _SEEDS) if seed is None else (seed, 1)
+    first, number = (1, seeds or SEEDS) if seed is None else (seed, 1)
     request = TortureRequest(name, schedulers, first, number, duration_ns, keep_going)
     with _TortureDisplay(quiet=quiet) as progress:
         document = torture(request, progress, workers)

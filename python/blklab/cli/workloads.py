@@ -10,6 +10,7 @@ from rich.table import Table
 from blklab.cli.commands import described_command
 from blklab.cli.options import json_option
 from blklab.cli.output import write_text
+from blklab.cli.tables import plain_table
 from blklab.errors import UsageError
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.report.terminal import console_out
@@ -52,9 +53,7 @@ def command(*, names: tuple[str, ...], purpose: str | None, show: bool, json_fil
             console.lines(workload.text.rstrip())
             console.print()
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("workload", "decided by", "purpose"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table(("workload", "decided by", "purpose"))
     for workload in workloads:
         text = f"(control) {workload.purpose}" if workload.control else workload.purpose
         table.add_row(workload.name, workload.decide_by, text)
@@ -83,9 +82,7 @@ def _comparison_of(workloads: list[Workload]) -> str:
 
 
 def _options_table(workload: Workload) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("line", "section", "option", "honoured on", "meaning, or reason"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table(("line", "section", "option", "honoured on", "meaning, or reason"))
     merged: dict[tuple[int, str], list[OptionUse]] = {}
     for use in option_uses(workload):
         merged.setdefault((use.line, use.option), []).append(use)

@@ -82,7 +82,7 @@ class CopyBuild(HostChange):
     scheduler: str
     source: str | None
     """That of a module beside it; None for the source that the machine has."""
-    announce: Callable[[str], None] = field(default=lambda _: None, repr=False, compare=False)
+    announce: Callable[[str], None] = field(repr=False, compare=False)
 
     def make(self) -> None:
         """Builds it, unless there is a build of the same inputs.

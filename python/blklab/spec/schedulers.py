@@ -168,6 +168,19 @@ def copy_name(scheduler: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{scheduler.replace('-', '')[: LONGEST_NAME - 5]}-{COPY}"
 
 
+def unchanged_copies(choices: Iterable[SchedulerChoice]) -> dict[str, str]:
+    """The label of each unchanged copy in a module of this machine, with that of its original."""
+    found = list(choices)
+    return {
+        copy.label: original.label
+        for copy in found
+        for original in found
+        if copy.kernel == COPY
+        and original.kernel is None
+        and (copy.name, copy.tunables) == (original.name, original.tunables)
+    }
+
+
 def parse_scheduler_choice(text: str) -> SchedulerChoice:
     """Reads one choice.
 

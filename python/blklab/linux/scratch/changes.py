@@ -25,6 +25,11 @@ def shown(path: Path) -> str:
     return shlex.quote(str(path))
 
 
+def _filling(path: Path, length_bytes: int) -> list[str]:
+    """Lines that fill a file or a device with the kernel's random data, until all is on the disk."""
+    return [f"head -c {length_bytes} /dev/urandom > {shown(path)}", f"sync {shown(path)}"]
+
+
 @dataclass
 class HeldFolder(HostChange):
     """A directory of the run in one where others may rename; it is held open."""
@@ -52,7 +57,7 @@ class HeldFolder(HostChange):
 
     def shell(self) -> list[str]:
         """A ``mkdir`` for its owner alone."""
-        return [f"mkdir -m 700 {shown(self.path)}"]
+        return PlainFolder(self.path).shell()
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,7 @@ class RandomFile(HostChange):
 
     def shell(self) -> list[str]:
         """A ``head`` of the kernel's random data, and a ``sync``."""
-        path = shown(self.path)
-        return [f"head -c {self.length_bytes} /dev/urandom > {path}", f"sync {path}"]
+        return _filling(self.path, self.length_bytes)
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ class RandomDevice(HostChange):
 
     def shell(self) -> list[str]:
         """A ``head`` of the kernel's random data, and a ``sync``."""
-        return [f"head -c {self.length_bytes} /dev/urandom > {self.path}", f"sync {self.path}"]
+        return _filling(self.path, self.length_bytes)
 
 
 @dataclass(frozen=True)

@@ -83,9 +83,7 @@ class CommandSpace:
                 hint="name a directory or loop:4g, or give --allow-writes if the contents do not matter",
             )
         if self._space.device is not None and self._space.device.exists():
-            self._filesystem(commands).check(
-                needed + sum(files_in_directory(loads_beside(commands)).values())
-            )
+            self._filesystem(commands).check(needed + beside)
 
     def prepare(self, workloads: Sequence[Workload], journal: Journal, announce: Announce) -> None:
         """Makes file system and directories for the commands among the workloads.

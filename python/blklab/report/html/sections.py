@@ -30,13 +30,14 @@ from blklab.report.summary.designs import design_of_workload, unit_of
 from blklab.report.summary.job_shares import JobTable, job_tables
 from blklab.report.summary.phases import PhaseTable, phase_table
 from blklab.report.summary.standing import (
+    ShownStatus,
     Standing,
     deciding_verdict,
-    differing_controls,
     metrics_of,
     pairs_against,
     ranked,
     results_of,
+    shown_status,
 )
 from blklab.report.text.wording import finding
 from blklab.spec.workloads import Workload
@@ -70,8 +71,8 @@ class WorkloadSection:
     """Title of the metric that decides."""
     decides_meaning: str
     finding: str
-    differs: bool
-    """Whether it is a control in which schedulers differ."""
+    status: ShownStatus | None
+    """None without a verdict."""
     forest: Markup | None
     relative: Markup | None
     panels: list[Markup]
@@ -134,7 +135,7 @@ def workload_section(
         decides=title,
         decides_meaning=metric.description,
         finding="" if verdict is None else finding(document, verdict),
-        differs=workload.name in differing_controls(document),
+        status=None if verdict is None else shown_status(document, verdict),
         forest=_forest(series, document, workload, metric, looks),
         relative=_relative(document, workload, metric, looks, order),
         panels=[

@@ -72,14 +72,19 @@ def _(basis: ForGoal) -> str:
 
 @basis_text.register
 def _(basis: Withheld) -> str:
-    single = len(basis.names) == 1
-    if basis.are_copies:
+    differing = differing_text(basis.names, are_copies=basis.are_copies)
+    return f"withheld because {differing}; otherwise: {basis_text(basis.otherwise)}"
+
+
+def differing_text(names: Sequence[str], *, are_copies: bool) -> str:
+    """``the control cached-read differs``, ``the unchanged copy kyber@copy differs from its original``."""
+    single = len(names) == 1
+    if are_copies:
         subject = "unchanged copy" if single else "unchanged copies"
         verb = "differs from its original" if single else "differ from their originals"
     else:
-        subject, verb = "control", "differs" if single else "differ"
-    otherwise = basis_text(basis.otherwise)
-    return f"withheld because the {subject} {join_names(basis.names)} {verb}; otherwise: {otherwise}"
+        subject, verb = "control" if single else "controls", "differs" if single else "differ"
+    return f"the {subject} {join_names(names)} {verb}"
 
 
 def choice_reason_text(reason: ChoiceReason | None) -> str:

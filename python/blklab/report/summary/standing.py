@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.ratios import OPPOSITE
 from blklab.report.documents.comparison import CompareDocument, ComparisonPart, MetricVerdictPart, ResultPart
 from blklab.report.documents.parts import PairPart
-from blklab.spec.schedulers import COPY
+from blklab.spec.schedulers import SchedulerChoice, unchanged_copies
 
 AnyPair = TypeVar("AnyPair", bound=PairPart)
+
+ShownStatus = Literal["best", "equal", "undecided", "withheld", "differs"]
+"""Of a workload; ``differs`` is a control in which schedulers differ."""
 
 
 class Standing(Enum):
@@ -93,12 +96,7 @@ def deciding_pairs(document: CompareDocument) -> list[PairPart]:
 
 def differing_controls(document: CompareDocument) -> list[str]:
     """Controls in which schedulers differ by the metric that decides; the set-up is at fault then."""
-    decides = {(verdict.workload, verdict.metric) for verdict in document.verdicts if verdict.decides}
-    differing = {
-        part.workload
-        for part in document.comparisons
-        if (part.workload, part.metric) in decides and part.outcome in ("better", "worse")
-    }
+    differing = {part.workload for part in _differing_pairs(document)}
     names = [str(workload["name"]) for workload in document.workloads if workload["control"]]
     return [name for name in names if name in differing]
 
@@ -112,24 +110,26 @@ def differing_copies(document: CompareDocument) -> list[str]:
     """Unchanged copies in a module that differ from their originals by the metric that decides."""
     if document.target_description.backend != "host":
         return []
+    differing = [{part.first, part.second} for part in _differing_pairs(document)]
+    originals = unchanged_copies(SchedulerChoice(**choice) for choice in document.schedulers)
+    return [copy for copy, original in originals.items() if {copy, original} in differing]
+
+
+def _differing_pairs(document: CompareDocument) -> list[ComparisonPart]:
+    """Pairs that differ by the metric that decides their workload."""
     decides = {(verdict.workload, verdict.metric) for verdict in document.verdicts if verdict.decides}
-    differing = [
-        {part.first, part.second}
+    return [
+        part
         for part in document.comparisons
         if (part.workload, part.metric) in decides and part.outcome in ("better", "worse")
     ]
-    choices = document.schedulers
-    return [
-        str(copy["label"])
-        for copy in choices
-        if copy["kernel"] == COPY
-        and any(
-            original["kernel"] is None
-            and (original["name"], original["tunables"]) == (copy["name"], copy["tunables"])
-            and {copy["label"], original["label"]} in differing
-            for original in choices
-        )
-    ]
+
+
+def shown_status(document: CompareDocument, verdict: MetricVerdictPart) -> ShownStatus:
+    """The verdict of a workload as reports show it: what makes it no answer comes first."""
+    if verdict.workload in differing_controls(document):
+        return "differs"
+    return "withheld" if is_withheld(document) else verdict.status
 
 
 def reversed_pair(part: AnyPair) -> AnyPair:

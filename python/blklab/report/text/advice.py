@@ -16,6 +16,7 @@ from blklab.report.summary.kernels import kernel_pair
 from blklab.report.summary.reproduce import continue_command
 from blklab.report.summary.standing import (
     deciding_verdict,
+    is_withheld,
     judged_workloads,
     labels_of,
     results_of,
@@ -38,7 +39,7 @@ def next_steps(document: CompareDocument) -> list[Advice]:
     """The steps that this verdict suggests, the most useful first."""
     steps: list[Advice] = []
     advised = document.verdict.recommendation
-    if advised.action == "withheld":
+    if is_withheld(document):
         steps.append(
             Advice("Find what else was at work (other load, heat, a noisy neighbour), then measure again.")
         )

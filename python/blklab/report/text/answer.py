@@ -21,6 +21,7 @@ from blklab.quantities.formatting import (
 )
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart, RecommendationPart
 from blklab.report.documents.parts import PairPart
+from blklab.report.sentences.answer import differing_text
 from blklab.report.sentences.losses import bound_text
 from blklab.report.summary.designs import repetitions
 from blklab.report.summary.kernels import KernelPair, kernel_pair
@@ -78,7 +79,7 @@ def answer_of(document: CompareDocument) -> Answer:
     """The answer of an experiment."""
     advised = document.verdict.recommendation
     pair = kernel_pair(document) if advised.subject == "kernels" else None
-    if pair is not None and advised.action != "withheld":
+    if pair is not None and not is_withheld(document):
         return _of_kernels(document, advised, pair)
     return _ANSWERS[advised.action](document, advised)
 
@@ -113,11 +114,7 @@ def _keep(document: CompareDocument, advised: RecommendationPart) -> Answer:
 
 def _withhold(document: CompareDocument, _: RecommendationPart) -> Answer:
     copies = differing_copies(document)
-    what = (
-        f"the unchanged copy {join_names(copies)} differs from its original"
-        if copies
-        else f"the control {join_names(differing_controls(document))} differs"
-    )
+    what = differing_text(copies or differing_controls(document), are_copies=bool(copies))
     return Answer("No recommendation", f"{what}, so something other than the scheduler was at work")
 
 

@@ -38,11 +38,10 @@ from blklab.report.summary.standing import (
     Standing,
     StandingRow,
     deciding_verdict,
-    differing_controls,
-    is_withheld,
     metrics_of,
     ranked,
     results_of,
+    shown_status,
 )
 from blklab.report.terminal import Terminal
 from blklab.report.text.advice import next_steps
@@ -228,13 +227,10 @@ def _print_workload(document: CompareDocument, workload: str, printer: Printer) 
         printer.line(("no figures", "bold red"), f": no run gave a figure for {metric_title(metric.name)}")
         return
     if len(document.workloads) > 1 and document.goal is None:
-        sign, style = STATUS_SIGNS[verdict.status], STATUS_STYLES[verdict.status]
-        found = finding(document, verdict)
-        if workload in differing_controls(document):
-            sign, style = "⚠", "bold yellow"
-        elif is_withheld(document):
-            sign, style, found = "?", "bold yellow", f"withheld, otherwise: {found}"
-        printer.line((f"{sign} ", style), found)
+        status = shown_status(document, verdict)
+        sign, sign_style = STATUS_SIGNS[status]
+        otherwise = "withheld, otherwise: " if status == "withheld" else ""
+        printer.line((f"{sign} ", sign_style), f"{otherwise}{finding(document, verdict)}")
     rows = ranked(document, workload, metric.name)
     table, left_out = _results_table(document, workload, metric.name, rows, printer)
     printer.console.print(table)

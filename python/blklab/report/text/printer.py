@@ -26,7 +26,14 @@ STATUS_STYLES = {
     "undecided": "bold yellow",
     "withheld": "bold red",
 }
-STATUS_SIGNS = {"best": "★", "equal": "=", "undecided": "?"}
+STATUS_SIGNS = {
+    "best": SIGNS[Standing.BEST],
+    "equal": SIGNS[Standing.EQUAL],
+    "undecided": ("?", "bold yellow"),
+    "withheld": ("?", "bold yellow"),
+    "differs": ("⚠", "bold yellow"),
+}
+"""Of a workload."""
 _ASCII = {
     "µ": "u",
     "★": "*",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from blklab.report.documents.comparison import CompareDocument
+from blklab.report.summary.standing import is_withheld
 
 _VERBS = {"use": "use", "keep": "keep", "choose": "good enough:"}
 
@@ -15,6 +16,6 @@ def short_verdict(document: CompareDocument) -> str:
     advised = verdict.recommendation
     if verdict.status == "undecided" and advised.scheduler is not None and advised.action in _VERBS:
         return f"{_VERBS[advised.action]} {advised.scheduler}"
-    if advised.action == "withheld":
+    if is_withheld(document):
         return "withheld"
     return "not known yet" if advised.action == "unknown" else verdict.status
