@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,9 +17,12 @@ import blklab
 from blklab.cli import run as run_command_line
 from blklab.experiment.blocks import Progress
 from blklab.records.store import Store
+from blklab.report.text.answer import answer_of
+from blklab.spec.argument_words import in_arguments
 from blklab.spec.arguments import checked
 from blklab.spec.experiment import OPTIONS
 from blklab.spec.machines import load_machine
+from blklab.spec.options import Option
 
 MODEL = "sim:fixed,latency=2ms"
 WORK: dict[str, Any] = {"workloads": "random-read-4k-qd1", "runtime": "100ms", "blocks": 2}
@@ -146,6 +150,26 @@ def test_the_answer_is_at_hand() -> None:
     assert two_alike.verdict.status == "undecided"
 
 
+def test_an_answer_is_read_as_the_report_says_it() -> None:
+    comparison = blklab.compare("sim:hdd-7200", schedulers="none,bfq", workloads="many-readers", blocks=3)
+    sentence = answer_of(comparison.document).sentence
+    assert str(comparison.verdict) == sentence
+    assert repr(comparison.verdict) == f"<Verdict: {sentence}>"
+    assert sentence in str(comparison), "the text report says the same"
+    assert comparison.verdict.model_dump() == comparison.document.verdict.model_dump()
+    lines = repr(comparison.regret).splitlines()
+    assert lines == str(comparison.regret).splitlines()
+    assert lines[0] == "With bfq, no other is better (95 %)"
+    assert lines[1].startswith("With `none`, no other is more than ")
+    assert comparison.regret["bfq"] == 0
+
+
+def test_a_bound_that_is_not_known_is_said_to_be_so() -> None:
+    comparison = blklab.compare(MODEL, schedulers="none,kyber", workloads="random-read-4k-qd1", blocks=1)
+    assert set(comparison.regret.values()) == {None}
+    assert repr(comparison.regret).count("the most that is lost is not known yet") == 2
+
+
 def test_a_callback_sees_each_run_and_can_end_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     seen: list[Progress] = []
     blklab.compare(MODEL, **SHORT, callback=seen.append)
@@ -232,6 +256,14 @@ MISTAKES: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] 
     (blklab.compare, (MODEL,), {"goal": 3}, "experiments.md"),
     (blklab.compare, (MODEL,), {"guest": {"memori": 1}}, "memory"),
     (blklab.compare, (MODEL,), {"order": "random"}, "experiments.md"),
+    (blklab.compare, (MODEL,), {"filesystem": "ext4"}, "did you mean guest={'filesystem': …}"),
+    (blklab.compare, (MODEL,), {"guest": {"memroy": "1g"}}, "did you mean memory"),
+    (blklab.compare, (MODEL,), {"schedulers": "none"}, "name them with schedulers"),
+    (blklab.compare, (MODEL,), {"kernels": "mine"}, "leave out kernels and"),
+    (blklab.compare, (MODEL,), {"space": "1g"}, "give commands=COMMAND"),
+    (blklab.compare, (MODEL,), {"sweeps": "bfq:slice_idl=0,2"}, "did you mean slice_idle"),
+    (blklab.compare, (MODEL,), {"changes": "90s nr_requests=2", **SHORT}, "give a longer runtime"),
+    (blklab.compare, ("sim:ssd-sata",), {"goal": {"latency_p9": 1}, **SHORT}, "did you mean latency_p99"),
     (blklab.compare, (MODEL,), {"progress": "yes"}, "progress=True"),
     (blklab.compare, (MODEL,), {"callback": 3}, "callback=print"),
     (blklab.compare, (MODEL,), {"store": 3}, "runs.db"),
@@ -254,6 +286,33 @@ def test_a_wrong_argument_is_answered(
     with pytest.raises(blklab.BlklabError) as raised:
         function(*arguments, **given)
     assert hint in (raised.value.hint or ""), raised.value
+    in_words = re.sub(r"`[^`]*`", "", f"{raised.value} {raised.value.hint}")
+    assert "--" not in in_words, "flags are the command line's"
+
+
+@pytest.mark.parametrize(
+    "option", [one for one in OPTIONS if "compare" in one.commands], ids=lambda one: one.key
+)
+def test_errors_name_arguments_in_place_of_flags(option: Option) -> None:
+    if option.positional:
+        return
+    known = list(inspect.signature(blklab.compare).parameters)
+    said = in_arguments(
+        f"leave {option.flag} out, `blklab run {option.flag} 5`; give {option.flag} NAME", known
+    )
+    assert said.count(option.flag) == 1, "a shell command keeps it"
+    named = OTHER_WORDS.get(option.name, option.name)
+    assert (f"{{'{option.name}': NAME}}" if option.table == "guest" else f"{named}=NAME") in said
+
+
+def test_the_word_after_a_flag_is_its_value_or_the_sentence_goes_on() -> None:
+    known = list(inspect.signature(blklab.compare).parameters)
+    said = in_arguments(
+        "--runtime sets another length; --time host, --memory 256m or --command 'make -j2'", known
+    )
+    assert said == (
+        "runtime sets another length; guest={'time': 'host'}, guest={'memory': '256m'} or commands='make -j2'"
+    )
 
 
 def test_checked_keeps_the_signature_and_other_errors() -> None:

@@ -15,16 +15,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
 from blklab.analysis.verdict import analyse
+from blklab.api.answers import Regret, Verdict
 from blklab.api.charts import Chart, charts_of
 from blklab.api.frames import pandas_frame, polars_frame
 from blklab.api.interactive import interactive_chart
 from blklab.api.tables import TABLES, Table, TableName
-from blklab.errors import UnknownNameError
+from blklab.errors import UnknownNameError, did_you_mean
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.store import Store
 from blklab.report.documents.comparison import CompareDocument, ExperimentVerdictPart, compare_document
@@ -60,7 +61,10 @@ class Comparison:
             record: The experiment, finished or not.
         """
         self.record = record
-        self.document: CompareDocument = compare_document(record, analyse(record))
+        document = compare_document(record, analyse(record))
+        self.document: CompareDocument = document.model_copy(
+            update={"verdict": Verdict.of_document(document)}
+        )
 
     @property
     def best(self) -> str | None:
@@ -74,13 +78,19 @@ class Comparison:
 
     @property
     def verdict(self) -> ExperimentVerdictPart:
-        """The answer: ``status``, ``best``, ``candidates``, ``text``, ``recommendation`` and more."""
+        """The answer: ``status``, ``best``, ``candidates``, ``text``, ``recommendation`` and more.
+
+        Printed, it is the report's first sentence.
+        """
         return self.document.verdict
 
     @property
-    def regret(self) -> dict[str, float | None]:
-        """By scheduler, the largest fraction that may be lost by taking it; None where that is not known."""
-        return {part.label: part.bound for part in self.verdict.regret}
+    def regret(self) -> Regret:
+        """By scheduler, the largest fraction that may be lost by taking it; None where that is not known.
+
+        Printed, it says so in a line for each.
+        """
+        return Regret(self.document)
 
     def table(self, name: TableName = "results") -> Table:
         """One of the tables ``results``, ``pairs``, ``verdicts`` and ``runs``, as plain columns.
@@ -89,7 +99,9 @@ class Comparison:
             UnknownNameError: for another name.
         """
         if name not in TABLES:
-            raise UnknownNameError(f"there is no table {name!r}", hint=f"there are {', '.join(TABLES)}")
+            raise UnknownNameError(
+                f"there is no table {name!r}", hint=did_you_mean(name, list(TABLES)) or _listed(TABLES)
+            )
         return TABLES[name](self.record, self.document)
 
     def to_pandas(self, name: TableName = "results") -> pandas.DataFrame:
@@ -140,14 +152,17 @@ class Comparison:
         chosen = metric or next(deciding, known[0] if known else None)
         if chosen is None or chosen not in known:
             raise UnknownNameError(
-                f"{name} has no values of {metric or 'any metric'}", hint=f"there are {', '.join(known)}"
+                f"{name} has no values of {metric or 'any metric'}",
+                hint=did_you_mean(metric or "", known) or _listed(known),
             )
         return interactive_chart(self.record, self.document, name, chosen)
 
     def _workload_names(self, workload: str | None) -> list[str]:
         names = [one.name for one in self.record.spec.workloads]
         if workload is not None and workload not in names:
-            raise UnknownNameError(f"there is no workload {workload!r}", hint=f"there are {', '.join(names)}")
+            raise UnknownNameError(
+                f"there is no workload {workload!r}", hint=did_you_mean(workload, names) or _listed(names)
+            )
         return names if workload is None else [workload]
 
     @checked
@@ -198,6 +213,10 @@ class Comparison:
         return (
             f'<iframe title="blklab report" sandbox="allow-scripts" style="{style}" srcdoc="{page}"></iframe>'
         )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"there are {', '.join(names)}"
 
 
 @checked

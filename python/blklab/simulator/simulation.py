@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blklab import _core
-from blklab.errors import UnknownNameError
+from blklab.errors import UnknownNameError, did_you_mean
 from blklab.linux.machine.processors import usable_processors
 from blklab.quantities.formatting import count_of
 from blklab.quantities.units import format_bytes, format_duration
@@ -75,8 +75,9 @@ class SimulationResult:
         for job in self.jobs:
             if job.name == name:
                 return job
-        known = ", ".join(job.name for job in self.jobs)
-        raise UnknownNameError(f"there is no job {name!r}", hint=f"there are {known}")
+        known = [job.name for job in self.jobs]
+        hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+        raise UnknownNameError(f"there is no job {name!r}", hint=hint)
 
 
 def _lines(job: JobSample) -> list[str]:

@@ -14,9 +14,10 @@ from typing import ParamSpec, TypeVar, get_args
 
 from pydantic import ValidationError
 
-from blklab.errors import UsageError, did_you_mean
+from blklab.errors import BlklabError, UsageError, did_you_mean
 from blklab.quantities.formatting import join_names
 from blklab.quantities.units import parse_fraction
+from blklab.spec.argument_words import in_arguments
 from blklab.spec.changes import ChangeTable
 from blklab.spec.forms import parse_assignments, parse_group_assignments
 from blklab.spec.machines import Machine
@@ -34,21 +35,6 @@ WrittenChanges = str | Iterable[str | Mapping[str, object]]
 Costs = str | os.PathLike[str] | Machine
 """A cost table: its name, its file, or the table itself."""
 
-_RENAMED = {
-    "machine": "costs",
-    "processors": "costs",
-    "cost_table": "costs",
-    "device": "target",
-    "targets": "target",
-    "jobs": "workload",
-    "change": "changes",
-    "kernel": "kernels",
-    "sweep": "sweeps",
-    "cgroup": "cgroups",
-    "command": "commands",
-    "guest_file": "guest_files",
-}
-"""Words of older versions and of the command line, where the function has another."""
 _LONGEST_VALUE = 60
 
 _Parameters = ParamSpec("_Parameters")
@@ -58,7 +44,7 @@ _Result = TypeVar("_Result")
 def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Makes a call with unknown, missing or superfluous arguments a `UsageError`.
 
-    Mistakes that the function itself finds get a hint if they have none.
+    Mistakes that the function itself finds get a hint if they have none. Errors name arguments, not flags.
     """
     signature = inspect.signature(function)
     name = function.__qualname__.removesuffix(".__init__")
@@ -71,20 +57,29 @@ def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
             raise _wrong_call(name, signature, kwargs.keys(), str(error)) from None
         try:
             return function(*args, **kwargs)
-        except UsageError as error:
-            error.hint = error.hint or f"help(blklab.{name}) describes the arguments"
+        except BlklabError as error:
+            _speak_python(error, list(signature.parameters))
+            if isinstance(error, UsageError):
+                error.hint = error.hint or f"help(blklab.{name}) describes the arguments"
             raise
 
     return call
+
+
+def _speak_python(error: BlklabError, known: list[str]) -> None:
+    """Puts arguments in place of the flags that an error names."""
+    error.message = in_arguments(error.message, known)
+    error.args = (error.message, *error.args[1:])
+    error.hint = None if error.hint is None else in_arguments(error.hint, known)
 
 
 def _wrong_call(name: str, signature: inspect.Signature, given: Iterable[str], said: str) -> UsageError:
     known = [one for one in signature.parameters if one != "self"]
     for word in given:
         if word not in known:
-            renamed = _RENAMED.get(word, "")
-            other = next((one for one in (renamed, f"{renamed}s", f"{word}s") if one in known), None)
-            question = f"did you mean {other}?" if other else did_you_mean(word, known)
+            flag = f"--{word.replace('_', '-')}"
+            other = in_arguments(flag, known)
+            question = did_you_mean(word, known) if other == flag else f"did you mean {other}?"
             return UsageError(
                 f"{name}() has no argument {word!r}", hint=question or f"it takes {join_names(known)}"
             )

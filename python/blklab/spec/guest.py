@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from blklab.errors import SpecError
+from blklab.errors import SpecError, did_you_mean
 from blklab.quantities.units import format_bytes
 from blklab.spec.forms import SIZE, WORD
 from blklab.spec.options import Option, Topic, options_of
@@ -88,7 +88,10 @@ def guest_options(given: Mapping[str, str]) -> GuestOptions:
     for key, text in given.items():
         option = _OPTIONS.get(key)
         if option is None:
-            raise SpecError(f"a guest has no option {key!r}", hint=f"it has {', '.join(_OPTIONS)}")
+            raise SpecError(
+                f"a guest has no option {key!r}",
+                hint=did_you_mean(key, list(_OPTIONS)) or f"it has {', '.join(_OPTIONS)}",
+            )
         if option.choices and text not in option.choices:
             raise SpecError(f"a guest's {key} must be {' or '.join(option.choices)}, not {text!r}")
         settled[option.field] = option.form.read(text)

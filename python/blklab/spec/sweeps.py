@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from blklab.errors import SpecError, TunableError
+from blklab.errors import SpecError, TunableError, did_you_mean
 from blklab.spec.group_settings import is_group_setting
 from blklab.spec.schedulers import SchedulerChoice, check_settings, parse_scheduler_choice
 
@@ -146,7 +146,7 @@ def settle_sweep(
         if tunable not in found:
             raise TunableError(
                 f"sweep {sweep.canonical}: {sweep.base.name} has no tunable {tunable!r}",
-                hint=f"it has {', '.join(sorted(found))}" if found else None,
+                hint=did_you_mean(tunable, list(found)) or f"it has {', '.join(sorted(found)) or 'none'}",
             )
     defaults = {**found, **sweep.base.tunables}
     return sweep.model_copy(update={"defaults": {name: defaults[name] for name in sweep.levels}})

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from blklab.analysis.metrics import _of_jobs as _of_jobs_module
 from blklab.analysis.metrics._of_jobs import jobs_named
-from blklab.errors import UnknownNameError
+from blklab.errors import UnknownNameError, did_you_mean
 from blklab.records.samples import JobSample
 from blklab.registry import Registry
 from blklab.spec.workloads import Workload
@@ -123,7 +123,8 @@ def metric_named(name: str) -> Metric:
     if name not in METRICS and not jobs_named(name):
         raise UnknownNameError(
             f"there is no metric {name!r}",
-            hint=f"known are {', '.join(METRICS)}, {_of_jobs_module.GRAMMAR}",
+            hint=did_you_mean(name, list(METRICS))
+            or f"known are {', '.join(METRICS)}, {_of_jobs_module.GRAMMAR}",
         )
     return METRICS[name]
 

@@ -16,6 +16,8 @@ def bound_text(bound: float | None) -> str:
 
 def loss_text(regret: Regret, confidence: float) -> str:
     """The bound as the reason for a choice."""
+    if regret.bound is None:
+        return "the most that is lost is not known yet"
     if not regret.bound:
         return f"no other is better ({confidence_text(confidence)})"
     return f"no other is more than {bound_text(regret.bound)} better ({confidence_text(confidence)})"

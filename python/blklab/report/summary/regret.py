@@ -49,7 +49,16 @@ def own_loss(document: CompareDocument, verdict: MetricVerdictPart) -> str | Non
         return None
     safest = min(known, key=lambda one: one.bound)
     chosen = next((one for one in known if is_in_force(document, one.label)), safest)
-    return f"With {scheduler_text(chosen.label)}, {loss_text(chosen, document.confidence)}"
+    return _loss_sentence(chosen, document)
+
+
+def loss_sentences(document: CompareDocument) -> list[str]:
+    """The bound of every scheduler in words, those in force first."""
+    return [_loss_sentence(one, document) for one in _regrets(document)]
+
+
+def _loss_sentence(one: Regret, document: CompareDocument) -> str:
+    return f"With {scheduler_text(one.label)}, {loss_text(one, document.confidence)}"
 
 
 def _regrets(document: CompareDocument) -> list[Regret]:
