@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from blklab.analysis.disturbance import machine_findings, without_marked
+from blklab.analysis.doubts import DisturbedAnswer
 from blklab.analysis.verdict import analyse
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.machine_events import DiskTraffic, KernelMessage, MachineEvents
@@ -140,6 +141,7 @@ def test_the_verdict_is_stated_with_and_without() -> None:
     analysis = analyse(_record({(3, "bfq"): stolen}, behaviours=steady))
     assert analysis.sensitivity is not None
     assert analysis.sensitivity.same
+    assert not [one for one in analysis.verdict.doubts if isinstance(one, DisturbedAnswer)]
     assert (
         sensitivity_text(analysis.sensitivity)
         == "without the 1 marked block the answer is the same: best (none)"
@@ -156,6 +158,9 @@ def test_an_answer_that_depends_on_marked_blocks_differs_without() -> None:
     assert (other.marked_runs, other.marked_blocks, other.same) == (4, [0, 1, 2, 3], False)
     assert other.status == "undecided"
     assert "different: undecided" in sensitivity_text(other)
+    document = compare_document(record, analyse(record))
+    warning = "4 repetitions were disturbed from outside, and without them the answer is another: undecided"
+    assert [one for one in document.warnings if one.startswith(warning)], "every report shows its warnings"
     left = without_marked(record, machine_findings(record))
     assert {sample.cell.block for sample in left.samples} == {4, 5}
 

@@ -35,7 +35,7 @@ def test_runs_show_their_verdicts_and_no_runs_of_studies(
     assert OWN in shown
     assert "best: bfq" in shown
     assert OF_A_STUDY not in shown
-    assert "1 runs of studies are left out; --all shows them" in shown
+    assert "1 run of studies is left out; --all shows it" in shown
     assert run(["runs", "--all", "--store", store]) == 0
     assert OF_A_STUDY in capsys.readouterr().out
     (one,) = json_of(capsys, "runs", "--store", store)["runs"]

@@ -51,6 +51,15 @@ def test_what_is_stored_comes_back_whole(store: Store, url: str) -> None:
     store.remove("20260102-0304-aaaa")
 
 
+def test_the_latest_run_is_none_that_lists_leave_out(tmp_path: Path) -> None:
+    with Store.opened(f"sqlite:///{tmp_path / 'runs.sqlite'}") as store:
+        with store.part_of("ionice"):
+            _stored(store, "20260102-0305-cccc", "2099-01-02T03:05:05+00:00")
+        assert store.load("latest").run_id == "20260102-0305-cccc", "there is no other"
+        _stored(store, "20260102-0304-bbbb")
+        assert store.load("latest").run_id == "20260102-0304-bbbb"
+
+
 def test_a_run_is_found_by_an_unambiguous_part_of_its_name(store: Store) -> None:
     _stored(store, "20260102-0304-bbbb")
     _stored(store, "20260102-0305-cccc", "2099-01-02T03:05:05+00:00")

@@ -44,9 +44,22 @@ class FailedSamples:
     in_slots: bool
 
 
+@dataclass(frozen=True)
+class DisturbedAnswer:
+    """Without the blocks that something else on the machine disturbed the answer is another."""
+
+    marked: int
+    """Disturbed blocks, or rounds of slots."""
+    in_slots: bool
+    status: str
+    """Of the answer without them."""
+    best: list[str]
+
+
 Doubt = (
     DifferingControl
     | DifferingCopy
+    | DisturbedAnswer
     | FailedSamples
     | CarryOverFindings
     | EmptyRamp

@@ -32,7 +32,7 @@ from blklab.analysis.questions import Question, deciding_questions, workload_que
 from blklab.analysis.ranking import MetricVerdict, metric_verdict
 from blklab.analysis.recommendation import DEFAULT_GOOD_ENOUGH, Findings, Subject, recommend
 from blklab.analysis.regret import regrets
-from blklab.analysis.sensitivity import Sensitivity, compare_answers
+from blklab.analysis.sensitivity import Sensitivity, compare_answers, doubt_about
 from blklab.analysis.steady_state import Steadiness, steadiness
 from blklab.analysis.sweep_effects import SweepFindings, sweep_findings
 from blklab.analysis.tie_breaking import break_tie
@@ -77,13 +77,17 @@ def analyse(record: ExperimentRecord) -> Analysis:
     doubts = doubts_of(whole, record, deciding_questions(values))
     answer = _answer(values, design, record.spec, doubts, _subject(record))
     machine = machine_findings(record)
+    sensitivity = _sensitivity(record, design, answer.verdict, machine)
+    disturbed = None if sensitivity is None else doubt_about(sensitivity)
+    if disturbed is not None:
+        answer = replace(answer, verdict=replace(answer.verdict, doubts=[*answer.verdict.doubts, disturbed]))
     return replace(
         answer,
         sweeps=[sweep_findings(sweep, values, design) for sweep in record.spec.sweeps],
         steadiness=steadiness(record),
         noise=noise_of(record, values),
         machine=machine if machine.watched else None,
-        sensitivity=_sensitivity(record, design, answer.verdict, machine),
+        sensitivity=sensitivity,
     )
 
 

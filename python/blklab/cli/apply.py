@@ -63,6 +63,8 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
     label = advised.scheduler or _first_not_ruled_out(document)
     _refuse_kernels(record, [label])
     _check_same_disks(record.run_id, target.path, record.target.disks, force=force)
+    for warning in document.warnings:
+        print_note(f"of run {record.run_id}: {warning}")
     return choices[label], target.path
 
 

@@ -14,6 +14,7 @@ from blklab.cli.commands import described_group
 from blklab.cli.options import inference_options, json_option, junit_option, store_option
 from blklab.cli.output import require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
+from blklab.quantities.formatting import count_of
 from blklab.records.run_files import run_files_folder
 from blklab.records.run_ids import is_run_id
 from blklab.records.store import RunSummary, Store
@@ -113,7 +114,8 @@ def command(
     if summaries:
         console.print(table)
     if of_studies:
-        console.print(f"{of_studies} runs of studies are left out; --all shows them", soft_wrap=True)
+        left_out = f"{count_of(of_studies, 'run')} of studies {'is' if of_studies == 1 else 'are'} left out"
+        console.print(f"{left_out}; --all shows {'it' if of_studies == 1 else 'them'}", soft_wrap=True)
 
 
 def _verdict(summary: RunSummary) -> str:

@@ -126,15 +126,16 @@ def check_command(**arguments: Any) -> None:
 @openmetrics_option
 @junit_option
 @click.option("--html", "html_file", metavar="FILE", help="Write a page with figures and pictures to FILE.")
+@click.option("-v", "--verbose", is_flag=True, help="Print all statements and figures.")
 @store_option
 @quiet_option
 def run_command(**arguments: Any) -> ExitCode:
     """Run studies again, as published and with a sound design, and say which claims hold.
 
-    Prints each published claim with what was found, and the published figures beside ours. Runs are stored
-    like those of `blklab compare`. On the host only scratch files are written. What is missing here, such as
-    a guest kernel, is said before the first run; experiments that a study can do without are left out, and
-    the exit code is 7.
+    Prints each published claim with what was found, and the figures that differ most; a page has the rest.
+    Runs are stored like those of `blklab compare`. On the host only scratch files are written. What is
+    missing here, such as a guest kernel, is said before the first run; experiments that a study can do
+    without are left out, and the exit code is 7.
     """
     from blklab.cli import study_runs  # noqa: PLC0415 - a Tab on the flags need not wait for it
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.backends import THIS_MACHINE, Workers
-from blklab.cli.output import require_writable, write_text
+from blklab.cli.output import require_writable, write_own_text, write_text
 from blklab.errors import ExitCode, InterruptedRunError, UsageError
 from blklab.guests.kernels.store import find
 from blklab.labs.studies import replicable_study, replicable_study_names
@@ -19,10 +19,12 @@ from blklab.labs.studies.replication.report.document import study_document
 from blklab.labs.studies.replication.report.finding import BACKEND_TITLES, StudyFinding
 from blklab.labs.studies.replication.report.html import render_studies_html
 from blklab.labs.studies.replication.report.monitoring import study_metrics, study_suites
+from blklab.labs.studies.replication.report.short import render_short_study
 from blklab.labs.studies.replication.report.text import render_study
 from blklab.labs.studies.replication.run import plan_study, run_plan
 from blklab.progress.experiment import ProgressDisplay
 from blklab.quantities.formatting import count_of
+from blklab.records.locations import default_report_folder
 from blklab.records.store import Store
 from blklab.report.monitoring.junit import junit_xml
 from blklab.report.terminal import console_out, print_note
@@ -116,6 +118,7 @@ def run_and_show(
     openmetrics_file: str | None,
     junit_file: str | None,
     html_file: str | None,
+    verbose: bool,
     store_url: str | None,
     quiet: bool,
 ) -> ExitCode:
@@ -153,9 +156,22 @@ def run_and_show(
                 raise
             findings.append(finding)
             if "-" not in files:
-                render_study(finding, console_out())
+                _print(finding, html_file, verbose=verbose)
     _write_files(findings, html_file, json_file, openmetrics_file, junit_file)
     return ExitCode.PARTIAL if any(plan.left_out for plan in plans) else ExitCode.OK
+
+
+def _print(finding: StudyFinding, html_file: str | None, *, verbose: bool) -> None:
+    """Prints a finding: in short with the path of its page, which is made unless one is asked for by name."""
+    if verbose:
+        render_study(finding, console_out())
+        return
+    page = html_file
+    if page is None:
+        own = default_report_folder() / f"study-{finding.name}.html"
+        write_own_text(own, render_studies_html([finding]))
+        page = str(own)
+    render_short_study(finding, console_out(), shlex.quote(page))
 
 
 def _write_files(

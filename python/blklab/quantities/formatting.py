@@ -13,6 +13,8 @@ MOST_DIGITS = 4
 """Limit even for a narrow interval: people do not read tables of six-digit numbers."""
 FEWEST_DIGITS = 2
 DIGITS_WITHOUT_INTERVAL = 3
+_NOTHING = 1e-12
+"""Anything smaller is what is left of a difference between equal numbers."""
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -111,6 +113,8 @@ def rounded(value: float, half_width: float | None = None, *, digits_of: float |
     reference = abs(value if digits_of is None else digits_of)
     if not math.isfinite(value) or not math.isfinite(reference):
         return "-"
+    if reference < _NOTHING:
+        value = reference = 0.0
     magnitude = math.floor(math.log10(reference)) if reference else 0
     if half_width is None or not math.isfinite(half_width):
         place: float = magnitude - DIGITS_WITHOUT_INTERVAL + 1

@@ -378,9 +378,14 @@ class Store:
         )
 
     def _newest(self, session: Session) -> _Experiment:
-        """The newest experiment; on a server, which other machines may write to, the newest of this one."""
+        """The newest experiment that is no study's part, if there is one.
+
+        On a server, which other machines may write to, it is the newest of this one.
+        """
+        of_studies = select(_Remark.run_id).where(_Remark.kind == _STUDY)
+        own_first = _Experiment.run_id.in_(of_studies).asc()
         rows = session.execute(
-            select(_Experiment.run_id, _Experiment.machine).order_by(_Experiment.created_at.desc())
+            select(_Experiment.run_id, _Experiment.machine).order_by(own_first, _Experiment.created_at.desc())
         ).all()
         for run_id, machine in rows:
             if self._engine.dialect.name == "sqlite":

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,15 @@ from blklab.labs.studies.replication.options import StudyOptions
 from blklab.labs.studies.replication.pages import IMAGES, quick_finding, study_page
 from blklab.labs.studies.replication.report.document import study_document
 from blklab.labs.studies.replication.report.drawing import draw
+from blklab.labs.studies.replication.report.finding import STATEMENT_SIGNS
 from blklab.labs.studies.replication.report.html import render_studies_html
 from blklab.labs.studies.replication.report.monitoring import study_metrics, study_suites
+from blklab.labs.studies.replication.report.short import render_short_study
 from blklab.labs.studies.replication.study_folder import StudyFolder
 from blklab.report.drawing.picture_frame import NARROW
 from blklab.report.monitoring.junit import junit_xml
 from blklab.report.pages.page_files import FOLDER
+from blklab.report.terminal import Terminal
 from study_expectations import unmet
 
 ROOT = Path(__file__).parents[3]
@@ -106,6 +110,45 @@ def test_pictures_fit_small_screens_and_escape_names(name: str) -> None:
     for picture in quick_finding(name).result.pictures:
         drawing = ET.fromstring(str(draw(picture, width=NARROW)))  # noqa: S314 - our own drawing
         assert drawing.attrib["viewBox"].startswith(f"0 0 {NARROW:g} ")
+
+
+@pytest.mark.parametrize("name", replicable_study_names())
+def test_the_answers_fit_on_a_terminal(name: str) -> None:
+    finding = quick_finding(name)
+    written = io.StringIO()
+    render_short_study(finding, Terminal(file=written, width=80), "study.html")
+    lines = written.getvalue().splitlines()
+    assert len(lines) <= 40
+    text = " ".join(written.getvalue().split())
+    assert text.endswith(f"{name}: {finding.tally()}.")
+    assert "study.html" in text
+    for one in finding.result.statements:
+        if one.origin == "published" or one.outcome != "holds":
+            assert f"{STATEMENT_SIGNS[one.outcome]} {one.says.removesuffix('.')}" in text
+    assert "not asked" not in text
+    assert "0.00000" not in text
+
+
+def test_the_figures_that_differ_most_are_named() -> None:
+    written = io.StringIO()
+    render_short_study(quick_finding("iozone-raid10"), Terminal(file=written, width=100), None)
+    lines = [" ".join(line.split()) for line in written.getvalue().splitlines()]
+    first = next(number for number, line in enumerate(lines) if line.startswith("Figures: ")) + 1
+    assert lines[first].startswith("published 3.30, ours 1.00, ratio 0.303 (64k; Sequential over")
+    assert "blklab study run iozone-raid10 -v" in " ".join(lines)
+
+
+def test_many_conclusions_are_cut() -> None:
+    finding = quick_finding("hdparm-fifteen")
+    again = [
+        replace(one, name=f"{one.name}-{number}") for one in finding.result.statements for number in range(9)
+    ]
+    many = replace(finding, result=replace(finding.result, statements=again))
+    written = io.StringIO()
+    render_short_study(many, Terminal(file=written, width=80), None)
+    assert len(written.getvalue().splitlines()) <= 40
+    assert re.search(r"… and \d+ more \(-v\)", written.getvalue())
+    assert f"{finding.name}: 9 of 90 published conclusions hold" in written.getvalue()
 
 
 def test_the_document_satisfies_its_schema() -> None:

@@ -136,7 +136,7 @@ def own(tmp_path: Path) -> Path:
 def test_a_study_of_ones_own(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document, page = tmp_path / "study.json", tmp_path / "study.html"
     files = ["--json", str(document), "--html", str(page), "--store", str(tmp_path / "runs.sqlite")]
-    assert run(["study", "run", str(own), "--quick", "-q", *files]) == ExitCode.OK
+    assert run(["study", "run", str(own), "--quick", "-q", "-v", *files]) == ExitCode.OK
     text = capsys.readouterr().out
     assert "holds: published: mq-deadline is faster than none." in text
     study = json.loads(document.read_text())["studies"][0]
@@ -157,6 +157,19 @@ def test_a_study_of_ones_own(own: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert study["remarks"] == ["A remark."]
     assert [one["runs"] for one in study["experiments"]] == [2, 6]
     assert "<svg" in page.read_text("utf-8")
+
+
+def test_the_command_prints_answers_and_writes_a_page(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert run(["study", "run", str(own), "--quick", "-q"]) == ExitCode.OK
+    text = capsys.readouterr().out
+    assert "✓ mq-deadline is faster than none: " in text
+    assert "A remark." not in text
+    page = tmp_path / "data" / "blklab" / "reports" / "study-my-study.html"
+    assert str(page) in text
+    assert "A remark." in page.read_text("utf-8")
 
 
 def test_it_is_the_same_each_time(own: Path) -> None:
@@ -395,5 +408,8 @@ def test_the_example_of_the_page_is_a_study(own: Path, capsys: pytest.CaptureFix
     page = (HOW_TO / "run-studies.md").read_text("utf-8")
     (own / "study.toml").write_text(page.split("```toml\n")[1].split("```")[0], "utf-8")
     (own / "readers.fio").write_text(JOB.replace("$depth", "64"), "utf-8")
-    assert run(["study", "run", f"{own}/", "--quick", "-q", "--store", str(own.parent / "s")]) == ExitCode.OK
+    assert (
+        run(["study", "run", f"{own}/", "--quick", "-q", "-v", "--store", str(own.parent / "s")])
+        == ExitCode.OK
+    )
     assert "holds: published: mq-deadline is faster than none." in capsys.readouterr().out

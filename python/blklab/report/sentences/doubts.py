@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import singledispatch
 
 from blklab.analysis.carry_over import CarryOverFindings
-from blklab.analysis.doubts import DifferingControl, DifferingCopy, Doubt, FailedSamples
+from blklab.analysis.doubts import DifferingControl, DifferingCopy, DisturbedAnswer, Doubt, FailedSamples
 from blklab.analysis.empty_ramps import EmptyRamp
 from blklab.analysis.long_slots import LongSlots
 from blklab.analysis.rare_arrangements import ENOUGH_BLOCKS, RareArrangements
 from blklab.analysis.starvation import StarvedJob
-from blklab.quantities.formatting import metric_title, ratio_text, scheduler_text
+from blklab.quantities.formatting import count_of, join_schedulers, metric_title, ratio_text, scheduler_text
 from blklab.records.starvation import starvation_text
 from blklab.report.sentences.pairs import pair_effect
 from blklab.report.sentences.slots import carry_over_text, long_slots_text
@@ -22,6 +22,17 @@ _OFF = "so its ratios may be off; compare with --design runs"
 def doubt_text(doubt: Doubt) -> str:
     """The doubt and its consequence, without a full stop."""
     raise TypeError(f"there is no sentence for {type(doubt).__name__}")
+
+
+@doubt_text.register
+def _(doubt: DisturbedAnswer) -> str:
+    marked = count_of(doubt.marked, "repetition")
+    answer = f"{doubt.status}{f' ({join_schedulers(doubt.best)})' if doubt.best else ''}"
+    verb, them = ("was", "it") if doubt.marked == 1 else ("were", "them")
+    return (
+        f"{marked} {verb} disturbed from outside, and without {them} the answer is another: {answer}; "
+        "measure again on a quieter machine"
+    )
 
 
 @doubt_text.register

@@ -69,21 +69,27 @@ class StudyFinding:
         """Rows of the table with this heading."""
         return [_row(value) for value in self.result.values if value.table == table]
 
+    def counts(self) -> str:
+        """``18 experiments, 683 runs``."""
+        runs = sum(len(record.samples) for record in self.records.values())
+        return f"{count_of(len(self.experiments), 'experiment')}, {count_of(runs, 'run')}"
+
     def tally(self) -> str:
         """``2 of 3 published conclusions hold, 1 fails; 6 of 6 statements of ours hold``."""
-        return "; ".join(self._tally(origin, after) for origin, after in _TALLIED.items() if self._of(origin))
+        return "; ".join(self.tally_of(origin) for origin in _TALLIED if self._of(origin))
 
-    def _of(self, origin: Origin) -> list[Statement]:
-        return [one for one in self.result.statements if one.origin == origin]
-
-    def _tally(self, origin: Origin, after: str) -> str:
+    def tally_of(self, origin: Origin) -> str:
+        """The same of one origin."""
         statements = self._of(origin)
         counts = Counter(one.outcome for one in statements)
-        whole = f"{counts['holds']} of {count_of(len(statements), _ORIGINS[origin])}{after} "
+        whole = f"{counts['holds']} of {count_of(len(statements), _ORIGINS[origin])}{_TALLIED[origin]} "
         whole += "holds" if counts["holds"] == 1 else "hold"
         fails = f"{counts['fails']} fail{'s' if counts['fails'] == 1 else ''}" if counts["fails"] else ""
         undecided = f"{counts['undecided']} undecided" if counts["undecided"] else ""
         return ", ".join(part for part in (whole, fails, undecided) if part)
+
+    def _of(self, origin: Origin) -> list[Statement]:
+        return [one for one in self.result.statements if one.origin == origin]
 
 
 def _row(value: ComparedValue) -> ValueRow:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from blklab.labs.studies.replication.report.finding import STATEMENT_SIGNS, StudyFinding, ValueRow
-from blklab.quantities.formatting import count_of
 from blklab.report.terminal import Terminal
 from blklab.report.text.printer import Printer
 
-_STYLES = {"holds": "bold green", "fails": "bold red", "undecided": "bold yellow"}
+STATEMENT_STYLES = {"holds": "bold green", "fails": "bold red", "undecided": "bold yellow"}
 
 
 def render_study(finding: StudyFinding, console: Terminal) -> None:
@@ -15,15 +14,15 @@ def render_study(finding: StudyFinding, console: Terminal) -> None:
     printer = Printer(console)
     printer.blank()
     printer.line((finding.title, "bold"), f" ({finding.name}), on {finding.place}")
-    runs = sum(len(record.samples) for record in finding.records.values())
-    printer.line(
-        f"{count_of(len(finding.experiments), 'experiment')}, {count_of(runs, 'run')}: {finding.tally()}"
-    )
+    printer.line(f"{finding.counts()}: {finding.tally()}")
     printer.blank()
     for statement in finding.result.statements:
         origin = "published: " if statement.origin == "published" else ""
         printer.line(
-            (f"{STATEMENT_SIGNS[statement.outcome]} {statement.outcome}: ", _STYLES[statement.outcome]),
+            (
+                f"{STATEMENT_SIGNS[statement.outcome]} {statement.outcome}: ",
+                STATEMENT_STYLES[statement.outcome],
+            ),
             f"{origin}{statement.says}",
         )
         printer.line(statement.found, indent=4)
