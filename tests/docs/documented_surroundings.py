@@ -23,6 +23,8 @@ PLACEHOLDERS = {
     "CHOICE": "mq-deadline:fifo_batch=8",
     "ADDRESS": "tcp://10.0.0.5:8786",
     "PATH": ".",
+    "FILE": "build.blkrecord",
+    "trace:FILE": "trace:build.blkrecord",
     "DIRECTORY": ".",
 }
 """Words of the pages that a reader replaces, with what a test takes."""
@@ -85,6 +87,8 @@ def furnish(folder: Path) -> None:
     shutil.copy(readers / "hdparm.log", folder / "hdparm.log")
     shutil.copy(readers / "iozone-report.txt", folder / "iozone.txt")
     for name in ("none.txt", "bfq.txt"):
+        shutil.copy(readers / "hdparm.log", folder / name)
+    for name in ("a.txt", "b.txt"):
         shutil.copy(readers / "hdparm.log", folder / name)
     for name in ("a.json", "b.json"):
         shutil.copy(readers / "fio.json", folder / name)

@@ -25,9 +25,13 @@ from test_links import ROOT
 from blklab import shipped
 from blklab.cli import run as run_command_line
 from blklab.errors import ExitCode
+from blklab.guests.kernels.cache import cache_folder
 from blklab.spec.request import SpecValues, build_specs
 
 COMMANDS = documented_commands()
+KERNELS_CACHE = cache_folder("kernels")
+"""Of whoever runs the tests, which other commands here do not see."""
+NOT_BUILT = {"stock"} - {path.name for path in KERNELS_CACHE.glob("names/*")}
 PLAYGROUND = Path(shipped.__file__).with_name("blkplay.wasm")
 EACH = pytest.mark.parametrize("documented", COMMANDS, ids=lambda one: f"{one.place} {one.text}"[:90])
 _OWN_PATH = re.compile(r"^(?:/srv|/var/lib|/mnt|~)")
@@ -36,7 +40,6 @@ _VALUED = ("--blocks", "-n", "--budget", "--runtime", "--trials", "--rounds")
 _NEEDS = {
     "record": "records as root",
     "top": "reads the kernel's tables as root",
-    "restore": "would restore what a killed run has left on this machine",
     "fidelity": "needs a guest kernel",
     "calibrate processor": "measures for minutes as root",
     "kernel build": "compiles a kernel",
@@ -51,10 +54,10 @@ _NEEDS = {
 }
 """Why a command is only read, by its name."""
 _READERS_OWN = {
-    r"uml:": "needs a guest kernel",
     r"--cluster": "needs a cluster",
-    r"/dev/(?!shm)|trace[.:]": "names a disk or a file of the reader's",
-    r"(?:FILE|FOLDER|[ab]\.txt|etcd\.txt)$": "names a file of the reader's",
+    r"/dev/(?!shm)": "names a disk of the reader's",
+    r"trace:(?!build\.blkrecord|FILE)|trace\.(?!blkrecord)": "names a recording of the reader's",
+    r"(?:FOLDER|etcd\.txt)$": "names files of the reader's",
     r"--resume|follow\.toml": "continues the reader's own run",
     r".*\$": "has a variable of the shell",
     r"fig-\d|table-\d|raw$|physical_device/|docker\.log|bench-results|bluestore": "reads a study's files",
@@ -98,7 +101,8 @@ def folder(furnished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def placed(documented: DocumentedCommand) -> list[str]:
     """The command's words, with those that stand for a reader's own replaced."""
-    return [PLACEHOLDERS.get(word, word) for word in documented.words]
+    own = {"FILE": "a.txt"} if "analyse" in documented.words else {}
+    return [own.get(word) or PLACEHOLDERS.get(word, word) for word in documented.words]
 
 
 class _UnderstoodError(BaseException):
@@ -165,10 +169,15 @@ def trial_of(documented: DocumentedCommand, folder: Path) -> Trial:
     for pattern, reason in _READERS_OWN.items():
         if any(re.match(pattern, word) for word in words):
             pytest.skip(reason)
+    if any(word.startswith("uml:") for word in words):
+        return _in_a_guest(name, words)
     if name in ("compare", "run", "tune", "iocost", "calibrate disk"):
         return _short_experiment(name, words)
     if name == "advise":
         return _advice(words)
+    if name == "restore":
+        # Without it, it would restore what a killed run has left on this machine.
+        return Trial((*words, *([] if "--dry-run" in words else ["--dry-run"])))
     if name == "playground" and not PLAYGROUND.is_file():
         pytest.skip("the playground's program is not built")
     if name == "analyse" and "--factor" not in words:
@@ -179,6 +188,15 @@ def trial_of(documented: DocumentedCommand, folder: Path) -> Trial:
     if name == "convert" and any(word.endswith(".parquet") for word in words):
         pytest.importorskip("pyarrow")
     return Trial(tuple(one for one in words if one != "--open"), _CODES.get(name, (ExitCode.OK,)))
+
+
+def _in_a_guest(name: str, words: list[str]) -> Trial:
+    if lacking := {*kernels_named(words), *NOT_BUILT}:
+        pytest.skip(f"needs the guest kernel {', '.join(sorted(lacking))}")
+    if name == "run":
+        return Trial((*_without(words, _VALUED), "--runtime", "100ms", "-q"))
+    # A comparison takes minutes; this reads everything, looks for the kernels and prints each step.
+    return Trial((*words, *([] if "--dry-run" in words else ["--dry-run"])))
 
 
 def _advice(words: list[str]) -> Trial:
@@ -235,8 +253,15 @@ def _without(words: list[str], flags: tuple[str, ...]) -> list[str]:
 
 
 @EACH
-def test_it_runs(documented: DocumentedCommand, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs(
+    documented: DocumentedCommand,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     trial = trial_of(documented, folder)
+    if any(word.startswith("uml:") for word in trial.words):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(KERNELS_CACHE.parents[1]))
     if "--precondition" in trial.words:
         pytest.skip("overwrites a modelled drive for minutes; tests/cli/test_purposes.py does")
     code = run_command_line(list(trial.words))

@@ -12,6 +12,7 @@ from blklab.cli.output import write_text
 from blklab.errors import UsageError
 from blklab.labs.calibration.disk.profile_file import mixed_lines
 from blklab.labs.calibration.disk.submission import Submission, read_submission, submitted_profile
+from blklab.quantities.formatting import count_of
 from blklab.quantities.units import format_bytes
 from blklab.quantities.visible import visible
 from blklab.report.terminal import console_out, print_note
@@ -52,7 +53,7 @@ def _lines(found: Submission) -> list[str]:
     return [
         f"drive: {visible(drive.model or 'a model')}{firmware}, {format_bytes(drive.capacity_bytes)}",
         f"measured: {visible(calibration.measured_on)}, {found.way}, {tools}",
-        f"{len(found.measurements)} measurements, a profile of kind {visible(calibration.kind)}",
+        f"{count_of(len(found.measurements), 'measurement')}, a profile of kind {visible(calibration.kind)}",
         f"Errors of rates on {tested} loads that were not fitted, median and 95th percentile: {of_rates}",
         *mixed_lines(calibration),
         *(f"Note: {visible(remark)}." for remark in calibration.all_remarks),

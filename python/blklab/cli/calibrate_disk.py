@@ -36,6 +36,7 @@ from blklab.labs.calibration.disk.submission import Way, submission_of, submissi
 from blklab.linux.disks.disk import firmware_of, read_disk
 from blklab.linux.machine.description import describe_machine
 from blklab.progress.line import ProgressLine
+from blklab.quantities.formatting import count_of
 from blklab.quantities.units import format_duration, parse_budget_ns, parse_size_bytes
 from blklab.report.terminal import Terminal, console_out, print_note
 from blklab.spec.machines import DEFAULT_MACHINE, THIS, Machine, calibrated_machine, load_machine
@@ -190,9 +191,8 @@ def calibrate_disk(request: DiskRequest) -> None:
         ) as ground:
             saved = saved_measurements(profile, _design(request, ground, machine), fresh=request.fresh)
             if not saved.is_new and not request.quiet:
-                print_note(
-                    f"continuing after {len(saved.measurements)} measurements of an earlier calibration"
-                )
+                before = count_of(len(saved.measurements), "measurement")
+                print_note(f"continuing after {before} of an earlier calibration")
             found = _calibrated(ground, saved, request, machine, display)
         text = profile_text(found, name=_UNSAFE_IN_NAMES.sub("-", profile.stem) or "disk")
         write_text(request.profile, text)
@@ -226,9 +226,9 @@ def _calibrated(
         )
     except InterruptedRunError:
         if saved.measurements:
-            print_note(
-                f"{len(saved.measurements)} measurements are kept; the same command continues from them"
-            )
+            number = len(saved.measurements)
+            kept = f"{count_of(number, 'measurement')} {'is' if number == 1 else 'are'} kept"
+            print_note(f"{kept}; the same command continues from {'it' if number == 1 else 'them'}")
         raise
 
 
@@ -293,7 +293,7 @@ def print_calibration(found: DiskCalibration, profile: str, console: Terminal) -
         *mixed_lines(found),
         *(f"Note: {remark}." for remark in found.all_remarks),
         f"Not covered: {found.not_covered}.",
-        f"{found.runs} runs in {format_duration(round(found.measured_s * 1e9))}.",
+        f"{count_of(found.runs, 'run')} in {format_duration(round(found.measured_s * 1e9))}.",
         f"profile: {profile}",
         f"use it: blklab compare sim:{profile}"
         + ("" if found.machine == DEFAULT_MACHINE else f" --machine {found.machine}"),

@@ -26,6 +26,7 @@ from blklab.labs.gate.arms import gate_arms
 from blklab.linux.scratch.space import Announce
 from blklab.progress.experiment import ProgressDisplay
 from blklab.progress.gate import GateDisplay
+from blklab.quantities.formatting import count_of
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.run_files import default_report_file
@@ -92,8 +93,10 @@ def _print_plan(spec: ExperimentSpec) -> None:
 
 def _how_often(spec: ExperimentSpec) -> str:
     if not spec.stops_when_settled:
-        return f"{spec.blocks} blocks" if spec.blocks else "blocks until the budget is used up"
-    limit = f"{spec.budget_blocks} blocks" if spec.budget_blocks else format_duration(spec.budget_ns or 0)
+        return count_of(spec.blocks, "block") if spec.blocks else "blocks until the budget is used up"
+    limit = (
+        count_of(spec.budget_blocks, "block") if spec.budget_blocks else format_duration(spec.budget_ns or 0)
+    )
     return f"blocks until every question is settled, at most {limit}; beaten schedulers drop out"
 
 

@@ -40,6 +40,7 @@ from blklab.labs.fidelity.report import (
 )
 from blklab.labs.fidelity.running import run_cells
 from blklab.named_files import MOST_RESULT_BYTES, read_text
+from blklab.quantities.formatting import count_of
 from blklab.quantities.units import format_duration
 from blklab.report.terminal import Terminal, console_err, console_out, print_note
 from blklab.simulator.core import MODELLED_RELEASES
@@ -237,11 +238,11 @@ class _Progress:
 
 
 def _print(document: FidelityDocument, console: Terminal) -> None:
-    console.print(f"{len(document.results)} cells on {document.kernel}")
+    console.print(f"{count_of(len(document.results), 'cell')} on {document.kernel}")
     _table(console, ("error of", "of", "median", "95 %", "worst", "cell", "limits"), spread_rows(document))
     beyond = outside_rows(document.results)
     if beyond:
-        console.print(f"{len(beyond)} cells outside the 95th-percentile limits:")
+        console.print(f"{count_of(len(beyond), 'cell')} outside the 95th-percentile limits:")
         for cell, text in beyond:
             console.print(f"  {cell}: {text}", soft_wrap=True)
     for result in document.failures:

@@ -18,6 +18,7 @@ from blklab.guests.kernels.names import DEFAULT_NAME, kernel_names
 from blklab.guests.kernels.patch_check import check_patches
 from blklab.guests.kernels.releases import check_release, fetched_archive
 from blklab.progress.build import BuildDisplay
+from blklab.quantities.formatting import count_of
 from blklab.quantities.units import format_bytes
 from blklab.report.terminal import print_note
 
@@ -212,7 +213,7 @@ def _show_plan(plan: BuildPlan, json_file: str | None) -> None:
     for instrument in plan.instruments:
         say(f"  instrument: {instrument.path.stem}, where it applies ({', '.join(instrument.files)})")
     for fragment in plan.fragments:
-        say(f"  configuration: {fragment.name}, {len(fragment.options)} options")
+        say(f"  configuration: {fragment.name}, {count_of(len(fragment.options), 'option')}")
     say(f"  compiler: {plan.compiler}, {plan.jobs} at a time")
     if existing is not None:
         say(f"  already built: {existing.folder}; nothing to compile")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from blklab import _core
 from blklab.errors import DataError, FormatError, UnknownNameError, UsageError
+from blklab.quantities.formatting import count_of
 from blklab.recordings.facts import Facts, Tally
 
 Columns = dict[str, NDArray[Any]]
@@ -127,7 +128,7 @@ class TraceReader:
     def warnings(self) -> list[str]:
         """Parts that were skipped so far; the last line counts what is not listed."""
         first, count = self._reader.warnings()
-        more = [f"{count - len(first)} more warnings"] if count > len(first) else []
+        more = [count_of(count - len(first), "more warning")] if count > len(first) else []
         return first + more
 
     def batches(self) -> Iterator[tuple[Columns, Columns]]:

@@ -31,6 +31,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from blklab import _core
 from blklab.errors import DataError, SpaceError
 from blklab.named_files import MOST_TIMELINE_BYTES, read_bytes, written_whole
+from blklab.quantities.formatting import count_of
 from blklab.records.samples import ChangeSample, JobSample
 
 MAGIC: Final = b"blklab timeline\n"
@@ -114,7 +115,9 @@ class Timeline:
     def __repr__(self) -> str:
         """The run and the sizes of its tables; `columns` has their rows."""
         of = f"{self.run.workload} under {self.run.scheduler} on {self.run.target}"
-        return f"<Timeline of {of}: {len(self.requests)} requests, {len(self.ios)} I/Os>"
+        return (
+            f"<Timeline of {of}: {count_of(len(self.requests), 'request')}, {count_of(len(self.ios), 'I/O')}>"
+        )
 
     @staticmethod
     def from_rows(run: RunFacts, requests: bytes, ios: bytes) -> Timeline:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from blklab.labs.fidelity.report import FidelityDocument, outside_rows, spread_rows
+from blklab.quantities.formatting import count_of
 from blklab.report.pages.markdown import filled_parts, markdown_table
 
 
@@ -23,7 +24,7 @@ def filled_page(page: str, document: FidelityDocument) -> str:
 
 def _spreads(document: FidelityDocument) -> str:
     headings = ("Error of", "Observations", "Median", "95th percentile", "Worst", "In cell", "Limits")
-    return f"{len(document.results)} cells, {document.kernel}.\n\n" + markdown_table(
+    return f"{count_of(len(document.results), 'cell')}, {document.kernel}.\n\n" + markdown_table(
         headings, spread_rows(document)
     )
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from blklab.labs.tuning.document import SearchedSchedulerPart, SettingPart, TrialPart, TuneDocument
 from blklab.labs.tuning.text import choice_text
-from blklab.quantities.formatting import metric_title
+from blklab.quantities.formatting import count_of, metric_title
 from blklab.report.charts.figure import NARROW, PANEL, WIDE, Drawing, figure, ratio_tick
 from blklab.report.charts.pareto import ParetoAxis, ParetoPoint, pareto_chart
 from blklab.report.drawing.palette import Appearance, appearances
@@ -33,8 +33,8 @@ def history_chart(document: TuneDocument, looks: dict[str, Appearance]) -> Marku
     shown = [one for one in document.trials if one.score is not None]
     best = max(shown, key=lambda one: one.score or 0.0)
     described = (
-        f"{len(shown)} trials; the best, number {best.number + 1}, is {choice_text(best)} with a score of "
-        f"{best.score:.3g} times the default's"
+        f"{count_of(len(shown), 'trial')}; the best, number {best.number + 1}, is {choice_text(best)} "
+        f"with a score of {best.score:.3g} times the default's"
     )
     drawings = [_history(shown, looks, width) for width in (WIDE, NARROW)]
     return figure(

@@ -13,6 +13,7 @@ from blklab.errors import DeviceInUseError, MissingToolError, RequirementError, 
 from blklab.linux.directories.mounts import mounts_of_all_namespaces, read_mounts
 from blklab.linux.disks.disk import Roots
 from blklab.linux.machine.kernel_files import text_or_empty
+from blklab.quantities.formatting import count_of
 
 
 def check_writable_device(dev_path: str | Path, roots: Roots | None = None) -> None:
@@ -86,7 +87,7 @@ def mounts_against_writing(parts: dict[str, str], roots: Roots) -> list[str]:
         if mount.device_number in parts and mount.device_number not in seen:
             elsewhere.setdefault(parts[mount.device_number], []).append(mount.mount_point)
     for part, places in elsewhere.items():
-        more = f" (and in {len(places) - 1} more places)" if len(places) > 1 else ""
+        more = f" (and in {count_of(len(places) - 1, 'more place')})" if len(places) > 1 else ""
         found.add(f"{part} is mounted on {places[0]} in another mount namespace{more}")
     return sorted(found)
 

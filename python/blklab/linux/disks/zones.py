@@ -19,6 +19,7 @@ from pathlib import Path
 from blklab.errors import JobFileError, SchedulerUnavailableError
 from blklab.linux.disks.disk import SECTOR_BYTES, Disk, Roots
 from blklab.linux.machine.kernel_files import text_or_empty
+from blklab.quantities.formatting import count_of
 from blklab.quantities.units import format_bytes
 from blklab.spec.permits import Beside, require
 from blklab.spec.workloads import Job, Workload
@@ -57,7 +58,7 @@ class Zones:
     @property
     def summary(self) -> str:
         """In words: ``host-managed zoned, 24 zones of 64.0 MiB (48.0 MiB of each usable)``."""
-        size = f"{self.nr_zones} zones of {format_bytes(self.zone_bytes)}"
+        size = f"{count_of(self.nr_zones, 'zone')} of {format_bytes(self.zone_bytes)}"
         if self.capacity_bytes is not None and self.capacity_bytes != self.zone_bytes:
             size += f" ({format_bytes(self.capacity_bytes)} of each usable)"
         conventional = f"{self.nr_conventional} of them conventional" if self.nr_conventional else ""

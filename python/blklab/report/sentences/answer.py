@@ -20,7 +20,7 @@ from blklab.analysis.overall import (
 )
 from blklab.analysis.ranking import MetricVerdict
 from blklab.analysis.tie_breaking import UsuallyInForce, WasInForce
-from blklab.quantities.formatting import join_names, join_schedulers, metric_title, scheduler_text
+from blklab.quantities.formatting import count_of, join_names, join_schedulers, metric_title, scheduler_text
 from blklab.report.sentences.first_place import first_place_text
 from blklab.report.sentences.pairs import pair_effect
 
@@ -111,4 +111,5 @@ def _few(workloads: Sequence[str]) -> str:
 
 def _winners(verdicts: Sequence[MetricVerdict]) -> str:
     told = [f"{verdict.workload}: {join_schedulers(verdict.best)}" for verdict in verdicts[:_MOST_WORKLOADS]]
-    return "; ".join([*told, f"{len(verdicts) - len(told)} others"] if len(verdicts) > len(told) else told)
+    left = len(verdicts) - len(told)
+    return "; ".join([*told, count_of(left, "other")] if left else told)

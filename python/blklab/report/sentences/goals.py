@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blklab.analysis.goal_parts import GoalLead, GoalPartShare
 from blklab.analysis.goal_scores import AbsentMetrics
-from blklab.quantities.formatting import metric_title, ratio_text, scheduler_text
+from blklab.quantities.formatting import count_of, metric_title, ratio_text, scheduler_text
 
 ALIKE = 1.005
 """A part that changes the score by a smaller factor does not count."""
@@ -38,7 +38,7 @@ def lead_text(lead: GoalLead) -> str:
     others = [part for part in lead.parts if part is not decisive]
     clauses += [_other(part, lead, several=several) for part in others[:MOST_OTHERS]]
     if len(others) > MOST_OTHERS:
-        clauses.append(f"{len(others) - MOST_OTHERS} more parts count less")
+        clauses.append(f"{count_of(len(others) - MOST_OTHERS, 'more part')} of less weight")
     text = "; ".join(clauses)
     return text[:1].upper() + text[1:]
 

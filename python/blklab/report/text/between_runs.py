@@ -112,7 +112,7 @@ def _print_workload(found: RunsComparison, workload: str, printer: Printer) -> N
     _print_table([(metric_title(one.metric) + (" *" if one.decides else ""), one) for one in shown], printer)
     left = len({one.metric for one in own} - {one.metric for one in shown})
     if left:
-        printer.line((f"* decides; no change is shown by {left} other metrics", "dim"))
+        printer.line((f"* decides; no change is shown by {count_of(left, 'other metric')}", "dim"))
 
 
 def _print_table(rows: Sequence[tuple[str, Change]], printer: Printer) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from blklab.quantities.formatting import Scale
+from blklab.quantities.formatting import Scale, count_of
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, vertical_axis
 from blklab.report.charts.time_axis import TimeFrame, Window, dots
 from blklab.report.drawing.palette import Appearance
@@ -47,7 +47,7 @@ def position_chart(
     """A dot at the position and time of each completion, and the path of the head behind them."""
     inside = [_within(one, window) for one in series]
     described = "; ".join(
-        f"{one.name}: {len(one.complete_ns)} requests between {low:.3g} and {high:.3g} {unit}"
+        f"{one.name}: {count_of(len(one.complete_ns), 'request')} between {low:.3g} and {high:.3g} {unit}"
         for one in inside
         if len(one.complete_ns)
         for factor, unit in [_unit(inside)]

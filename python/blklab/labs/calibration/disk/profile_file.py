@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from blklab.labs.calibration.disk.document import DiskCalibration, Figure
+from blklab.quantities.formatting import count_of
 from blklab.quantities.visible import visible
 
 _DURATIONS = {
@@ -26,9 +27,10 @@ def profile_text(calibration: DiskCalibration, *, name: str) -> str:
     typical, large = calibration.errors()
     tail, large_tail = calibration.tail_errors()
     day = calibration.measured_on[:10]
+    loads = count_of(len(calibration.loads), "load")
     lines = [
-        f"# Measured by blklab calibrate on {day}: {calibration.runs} runs of",
-        f"# {len(calibration.loads)} loads on {visible(calibration.target)}, Linux {calibration.kernel}.",
+        f"# Measured by blklab calibrate on {day}: {count_of(calibration.runs, 'run')} of",
+        f"# {loads} on {visible(calibration.target)}, Linux {calibration.kernel}.",
         "# Errors on loads that were not fitted, median and 95th percentile:",
         f"# {_percent(typical)} and {_percent(large)} of rates,",
         f"# {_percent(tail)} and {_percent(large_tail)} of 99th percentiles of latency.",

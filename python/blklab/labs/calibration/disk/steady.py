@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from blklab.errors import RequirementError
 from blklab.labs.calibration.disk.ground import DiskFacts, Measure
 from blklab.labs.calibration.disk.placed_loads import PlacedLoad
+from blklab.quantities.formatting import count_of
 
 WINDOW = 5
 MOST_ROUNDS = 25
@@ -39,7 +40,7 @@ class SteadyState(BaseModel):
 
     def remarks(self) -> list[str]:
         """A note for the reader of the profile."""
-        rounds = f"{len(self.iops)} rounds of random writes"
+        rounds = f"{count_of(len(self.iops), 'round')} of random writes"
         if not self.reached:
             return [f"the disk was not steady after {rounds}: its figures may change with further writes"]
         last = f"the last {WINDOW} differ by {100 * self.spread:.0f} %"

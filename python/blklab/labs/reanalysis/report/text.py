@@ -144,7 +144,7 @@ def _warnings(strata: Sequence[StratumFindings]) -> list[str]:
             titles.setdefault(warning, []).append(found.stratum.title)
     texts = []
     for warning, of in titles.items():
-        whose = of[0] if len(of) == 1 else f"{len(of)} metrics"
+        whose = of[0] if len(of) == 1 else count_of(len(of), "metric")
         if len(of) == len(strata) > 1:
             whose = f"each of the {len(of)} metrics"
         texts.append(f"{whose}: {warning}")

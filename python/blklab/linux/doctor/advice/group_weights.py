@@ -14,6 +14,7 @@ from pathlib import Path
 from blklab.linux.disks.disk import Disk
 from blklab.linux.doctor.finding import Finding
 from blklab.linux.machine.kernel_files import text_or_empty
+from blklab.quantities.formatting import count_of
 
 CGROUPS = Path("/sys/fs/cgroup")
 OF_COST, OF_BFQ = "io.weight", "io.bfq.weight"
@@ -49,7 +50,7 @@ def check(disks: Sequence[tuple[Disk, str | None]], root: Path = CGROUPS) -> lis
     if not groups:
         return []
     named = [f"{' and '.join(files)} of {group}" for group, files in groups.items()]
-    more = f" and of {len(named) - _MOST_NAMED} more groups" if len(named) > _MOST_NAMED else ""
+    more = f" and of {count_of(len(named) - _MOST_NAMED, 'more group')}" if len(named) > _MOST_NAMED else ""
     return [
         Finding(
             "group weights",
