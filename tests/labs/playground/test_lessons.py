@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blklab.labs.playground.lessons import Lesson, load_lessons
+from chromium import Page
 from playground_page import Playground
 
 LESSONS = load_lessons()
@@ -36,6 +37,38 @@ def test_its_statements_hold(playground: Playground, lesson: Lesson) -> None:
     )
     texts = playground.text("#lesson-statements")
     assert kinds == ["holds"] * len(lesson.statements), texts
+
+
+_PLACES = """
+[...document.querySelectorAll('[data-picture]')].filter(
+  (one) => one.dataset.picture === document.getElementById('lanes').dataset.watch
+).map((one) => {
+  const { top, bottom } = one.getBoundingClientRect();
+  return { top, bottom, framed: getComputedStyle(one).outlineStyle === 'solid' };
+})
+"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844), (1920, 1080)])
+def test_what_a_lesson_tells_to_watch_is_on_the_screen(
+    playground: Playground, width: int, height: int
+) -> None:
+    assert isinstance(playground.page, Page)
+    playground.page.emulate(width=width, height=height)
+    for lesson in LESSONS:
+        playground.click(f"lesson-{lesson.id}")
+        playground.evaluate("playground.player.play(false)")
+        places = playground.evaluate(_PLACES)
+        assert places, lesson.id
+        assert all(one["framed"] for one in places), lesson.id
+        # Lanes are above each other on a phone, where a lesson's text takes half of the screen.
+        seen = places[:1] if width == 390 else places
+        for one in seen:
+            assert one["top"] >= 0, lesson.id
+            assert (one["top"] + 80 if width == 390 else one["bottom"]) <= height, lesson.id
+    playground.click("lesson-close")
+    assert playground.evaluate("document.getElementById('lanes').dataset.watch ?? null") is None
 
 
 @pytest.mark.browser

@@ -50,6 +50,8 @@ class Lesson(_Part):
     seconds: float = Field(gt=0, le=60)
     """Simulated seconds after which the statements hold."""
     text: str
+    picture: Literal["stage", "queue", "positions", "shares", "throughput", "latency"]
+    """The picture that shows it, which comes first in a frame."""
     watch: str
     statements: list[LessonStatement] = Field(min_length=1)
 

@@ -4,7 +4,7 @@ import { Canvas } from "./canvas.js";
 import { drawLatency, drawPositions, drawShares, drawThroughput } from "./charts.js";
 import { Commands } from "./commands.js";
 import { Dies } from "./dies.js";
-import { element } from "./elements.js";
+import { byId, element } from "./elements.js";
 import { duration, percent, rate, requestsText } from "./format.js";
 import { BINS, percentileNs } from "./history.js";
 import { armText, Platter } from "./platter.js";
@@ -32,20 +32,26 @@ export class LaneView {
     const names = new Names(setup);
     this.queue = new Queue(names);
     this.queueHeight = queueHeight(lane.view, setup, names);
-    const picture = (kind, label) => element("canvas", { class: kind, role: "img", "aria-label": label });
+    const picture = (kind, label, name = kind) => element("canvas", { class: kind, role: "img", "aria-label": label, "data-picture": name });
     const stage = picture("stage", "The device");
     const queue = picture("queue", "The scheduler’s queue");
-    const charts = CHART_NAMES.map((name) => picture("chart", name));
+    // The first word names a chart in a lesson: "shares".
+    const charts = CHART_NAMES.map((name) => picture("chart", name, name.split(" ")[0].toLowerCase()));
     this.title = element("h2", { textContent: `${lane.scheduler} on ${setup.device}` });
     this.saying = element("p", { class: "now" });
     this.cells = [];
+    // What the open lesson tells to watch comes first, where a screen has it beside the lesson.
+    const { watch } = byId("lanes").dataset;
+    const watched = charts.filter((one) => one.dataset.picture === watch);
+    const pictures = watch === "queue" ? [queue, stage] : [stage, queue];
     this.root = element(
       "section",
       { class: "lane", "aria-label": lane.scheduler },
       element("header", {}, this.title, this.saying),
-      element("div", { class: "pictures" }, stage, queue),
+      ...watched,
+      element("div", { class: "pictures" }, ...pictures),
       element("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Tasks under ${lane.scheduler}` }, this.#table()),
-      element("div", { class: "charts" }, ...charts),
+      element("div", { class: "charts" }, ...charts.filter((one) => !watched.includes(one))),
     );
     this.stageCanvas = new Canvas(stage);
     this.queueCanvas = new Canvas(queue);

@@ -52,6 +52,7 @@ export class Lessons {
     byId("lesson-watch").textContent = lesson.watch;
     byId("lesson-statements").replaceChildren(...lesson.statements.map(({ text }) => element("li", { textContent: text })));
     for (const [other, one] of this.lessons.entries()) byId(`lesson-${one.id}`).setAttribute("aria-pressed", String(other === index));
+    byId("lanes").dataset.watch = lesson.picture;
     this.show(lesson);
     byId(`lesson-${lesson.id}`).scrollIntoView({ block: "nearest", inline: "center" });
     byId("lesson").scrollIntoView({ block: "nearest" });
@@ -59,6 +60,7 @@ export class Lessons {
 
   close() {
     byId("lesson").hidden = true;
+    delete byId("lanes").dataset.watch;
     for (const one of this.lessons) byId(`lesson-${one.id}`).setAttribute("aria-pressed", "false");
   }
 
