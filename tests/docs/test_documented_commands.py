@@ -30,7 +30,7 @@ from blklab.spec.request import SpecValues, build_specs
 
 COMMANDS = documented_commands()
 KERNELS_CACHE = cache_folder("kernels")
-"""Of whoever runs the tests, which other commands here do not see."""
+"""Of the user who runs the tests; other commands here do not see it."""
 NOT_BUILT = {"stock"} - {path.name for path in KERNELS_CACHE.glob("names/*")}
 PLAYGROUND = Path(shipped.__file__).with_name("blkplay.wasm")
 EACH = pytest.mark.parametrize("documented", COMMANDS, ids=lambda one: f"{one.place} {one.text}"[:90])

@@ -257,7 +257,6 @@ MISTAKES: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] 
     (blklab.compare, (MODEL,), {"guest": {"memori": 1}}, "memory"),
     (blklab.compare, (MODEL,), {"order": "random"}, "experiments.md"),
     (blklab.compare, (MODEL,), {"filesystem": "ext4"}, "did you mean guest={'filesystem': …}"),
-    (blklab.compare, (MODEL,), {"guest": {"memroy": "1g"}}, "did you mean memory"),
     (blklab.compare, (MODEL,), {"schedulers": "none"}, "name them with schedulers"),
     (blklab.compare, (MODEL,), {"kernels": "mine"}, "leave out kernels and"),
     (blklab.compare, (MODEL,), {"space": "1g"}, "give commands=COMMAND"),

@@ -12,13 +12,13 @@ from blklab.report.summary.regret import loss_sentences
 from blklab.report.text.answer import answer_of
 
 
-class Verdict(ExperimentVerdictPart):
+class ReadableVerdict(ExperimentVerdictPart):
     """The answer of an experiment."""
 
     _sentence: str = PrivateAttr("")
 
     @classmethod
-    def of_document(cls, document: CompareDocument) -> Verdict:
+    def of_document(cls, document: CompareDocument) -> ReadableVerdict:
         """The verdict of a comparison."""
         verdict = cls.model_construct(**dict(document.verdict))
         verdict._sentence = answer_of(document).sentence
@@ -33,7 +33,7 @@ class Verdict(ExperimentVerdictPart):
         return f"<Verdict: {self._sentence}>"
 
 
-class Regret(dict[str, float | None]):
+class RegretBounds(dict[str, float | None]):
     """By scheduler, the largest fraction that may be lost by taking it; None where that is not known."""
 
     def __init__(self, document: CompareDocument) -> None:

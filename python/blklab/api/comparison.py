@@ -20,7 +20,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from blklab.analysis.verdict import analyse
-from blklab.api.answers import Regret, Verdict
+from blklab.api.answers import ReadableVerdict, RegretBounds
 from blklab.api.charts import Chart, charts_of
 from blklab.api.frames import pandas_frame, polars_frame
 from blklab.api.interactive import interactive_chart
@@ -63,7 +63,7 @@ class Comparison:
         self.record = record
         document = compare_document(record, analyse(record))
         self.document: CompareDocument = document.model_copy(
-            update={"verdict": Verdict.of_document(document)}
+            update={"verdict": ReadableVerdict.of_document(document)}
         )
 
     @property
@@ -85,12 +85,12 @@ class Comparison:
         return self.document.verdict
 
     @property
-    def regret(self) -> Regret:
+    def regret(self) -> RegretBounds:
         """By scheduler, the largest fraction that may be lost by taking it; None where that is not known.
 
         Printed, it says so in a line for each.
         """
-        return Regret(self.document)
+        return RegretBounds(self.document)
 
     def table(self, name: TableName = "results") -> Table:
         """One of the tables ``results``, ``pairs``, ``verdicts`` and ``runs``, as plain columns.

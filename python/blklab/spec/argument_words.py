@@ -1,4 +1,4 @@
-"""What the command line calls a flag, in the words of a function of Python.
+"""Flags of the command line in the words of a function of Python.
 
 Messages and hints are written for the command line, where most people read them. A function that finds such a
 mistake says ``kernels`` for ``--kernel`` and ``guest={'memory': '1g'}`` for ``--memory 1g``.
@@ -81,7 +81,7 @@ def _option_of(flag: str) -> Option | None:
 
 
 def _is_value(word: str, option: Option | None) -> bool:
-    """Whether a word after a flag is its value, and not the sentence that goes on."""
+    """Whether a word after a flag is its value, and not the next word of the sentence."""
     if word.startswith("'") or _PLACEHOLDER.match(word) or re.search(r"[\d-]", word):
         return True
     return option is not None and word in option.choices
