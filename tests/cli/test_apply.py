@@ -23,6 +23,7 @@ from blklab.records.store import Store
 from blklab.spec.drive_classes import DriveClass
 from blklab.spec.goals import parse_goal
 from blklab.testing.experiments import (
+    QUIET,
     SchedulerBehaviour,
     make_choice,
     make_experiment,
@@ -250,6 +251,7 @@ def _stored(
     size_bytes: int | None = None,
     noise: float = 0.003,
     good_enough: float | None = None,
+    disturbed_blocks: int = 0,
 ) -> str:
     spec = make_spec(tuple(speeds), target=str(disk.dev_path))
     spec = spec.model_copy(update={"good_enough": good_enough})
@@ -266,7 +268,9 @@ def _stored(
     with Store.opened(url) as store:
         store.begin(record)
         for sample in record.samples:
-            store.add_sample(record.run_id, sample)
+            disturbed = sample.cell.block < disturbed_blocks and sample.cell.scheduler == "bfq"
+            events = QUIET.model_copy(update={"steal_fraction": 0.5}) if disturbed else QUIET
+            store.add_sample(record.run_id, sample.model_copy(update={"events": events}))
     return url
 
 
@@ -338,6 +342,16 @@ def test_an_undecided_run_is_applied_if_a_scheduler_is_good_enough(disk: Disk, t
     url = _stored(tmp_path, disk, {"bfq": 1.02, "mq-deadline": 1.0}, noise=0.05, good_enough=0.5)
     # mq-deadline was in force before: staying needs no change, whichever has the smaller bound.
     assert resolve_run("latest", url, False)[0].name == "mq-deadline"  # noqa: FBT003
+
+
+def test_the_doubts_about_a_run_are_noted(
+    disk: Disk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = _stored(tmp_path, disk, {"none": 1.0, "bfq": 1.5}, disturbed_blocks=4)
+    assert resolve_run("latest", url, False)[0].name == "bfq"  # noqa: FBT003
+    said = " ".join(capsys.readouterr().err.split())
+    warning = "4 repetitions were disturbed from outside, and without them the answer is another"
+    assert f"note: of run 20261121-0231-k3f9: {warning}" in said
 
 
 def test_a_run_on_another_disk_is_refused(disk: Disk, tmp_path: Path) -> None:
