@@ -84,6 +84,21 @@ def test_an_example_races_the_kernel_s_schedulers(playground: Playground, exampl
     assert playground.text(".race tr.yours th") == "yours"
 
 
+def test_fair_shares_are_equal_and_keep_the_disk_s_speed(playground: Playground) -> None:
+    playground.click("lesson-ionice")
+    playground.evaluate("playground.player.play(false)")
+    playground.set("own-example", "fair_shares")
+    _race(playground, None)
+    assert _problem(playground) == ""
+    rates = {
+        name: [int(job["directions"][0]["bytes"]) for job in outcome["jobs"]]
+        for name, outcome in _results(playground).items()
+    }
+    assert len(rates["yours"]) == 3
+    assert max(rates["yours"]) < 1.1 * min(rates["yours"])
+    assert sum(rates["yours"]) > 10 * sum(rates["deadline"]), "each request of another task costs a seek"
+
+
 def test_a_race_repeats_to_the_bit(playground: Playground) -> None:
     playground.open(TWO_READERS)
     code = _HELD + "dispatch() { return this.held.splice(Math.random() * this.held.length, 1)[0] ?? null; } }"
