@@ -1,4 +1,4 @@
-"""How many seeds a torture has, and the load of each (``torture/plan.rs`` of the guest program)."""
+"""The number of seeds, and the load of each (``torture/plan.rs`` of the guest program)."""
 
 from __future__ import annotations
 
