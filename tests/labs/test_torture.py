@@ -23,7 +23,8 @@ from blklab.guests.kernels.store import find
 from blklab.labs.torture import torture as torture_module
 from blklab.labs.torture.building import build_with_checks
 from blklab.labs.torture.document import MistakePart
-from blklab.labs.torture.faults import Faults, draw_faults
+from blklab.labs.torture.faults import NO_FAULTS, Faults, draw_faults
+from blklab.labs.torture.seeds import draw_load
 from blklab.labs.torture.torture import TortureRequest, torture
 
 PLANTED = Path(__file__).parents[1] / "torture" / "planted-mistakes.patch"
@@ -61,7 +62,16 @@ def test_a_seed_decides_the_faults() -> None:
     assert Faults(7, None).parameters() == ("null_blk.requeue=7,100,0,-1",)
     assert Faults(None, None).parameters() == ()
     # A disk that hands requests back would wake the scheduler up.
-    assert {draw_faults(seed) for seed in range(3, 200, 8)} == {Faults(None, None)}
+    assert {draw_faults(seed) for seed in range(3, 200, 8)} == {NO_FAULTS}
+
+
+def test_of_sixteen_seeds_one_has_nothing_that_excuses_starvation() -> None:
+    """Neither failing requests nor I/O priorities: a lower class may have to wait for a higher one."""
+    loads = [draw_load(seed) for seed in range(16)]
+    assert [loads.count(load) for load in ("mixed", "long", "equals", "bursts")] == [12, 1, 1, 2]
+    equals = [seed for seed in range(200) if draw_load(seed) == "equals"]
+    assert equals[0] == 7
+    assert {draw_faults(seed) for seed in equals} == {NO_FAULTS}
 
 
 @pytest.mark.parametrize(
@@ -162,6 +172,13 @@ def test_mq_deadline_idles_only_because_its_expiries_were_lowered(stock: KernelB
     assert document.schedulers[0].longest_idle_ns > 1_000_000_000
 
 
+def test_an_io_waits_from_its_own_submission_on(stock: KernelBuild) -> None:
+    """Seed 63 lowers `async_depth`, so that each of 160 writes waits for the one before it to end."""
+    document = torture(TortureRequest("stock", ("mq-deadline",), first_seed=63, seeds=1))
+    assert not document.mistakes
+    assert document.schedulers[0].ios > 1000
+
+
 def test_stock_kyber_leaves_no_disk_idle(stock: KernelBuild) -> None:
     """Under bursts of more writes than it lets out at once."""
     document = torture(TortureRequest("stock", ("kyber", "bfq"), first_seed=3, seeds=1))
@@ -191,3 +208,4 @@ def test_planted_mistakes_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         found[mistake] = [one.kind for one in document.mistakes]
     assert [mistake for mistake, kinds in found.items() if not kinds] == []
     assert found["a missed wake-up"] == ["idle"]
+    assert found["starvation"] == ["stuck"]

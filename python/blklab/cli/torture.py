@@ -8,9 +8,7 @@ import click
 
 from blklab.cli.commands import described_command
 from blklab.cli.options import cluster_option, json_option, quiet_option
-
-SEEDS = 100
-"""Runs of each scheduler, unless another number is asked for."""
+from blklab.labs.torture.seeds import SEEDS
 
 
 @described_command(

@@ -6,11 +6,11 @@ import time
 
 from blklab.backends import Workers
 from blklab.cli.output import require_writable, write_text
-from blklab.cli.torture import SEEDS
 from blklab.errors import ExitCode, UsageError
 from blklab.guests.kernels.source import DEBIAN
 from blklab.labs.torture.building import TORTURED, build_with_checks
 from blklab.labs.torture.document import TortureDocument
+from blklab.labs.torture.seeds import SEEDS
 from blklab.labs.torture.torture import CHECKS, TortureRequest, torture
 from blklab.progress.build import BuildDisplay
 from blklab.progress.line import ProgressLine

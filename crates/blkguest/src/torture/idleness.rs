@@ -40,7 +40,7 @@ pub fn watch(
     // Beneath changes of everything an idle disk is only measured: what schedulers may do there, nobody knows.
     let (interval_ns, bound_ns) = match plan.load {
         Load::Bursts => (SHORT_LOOK_NS, torture.idle_bound_ns),
-        Load::Long => (LOOK_NS, torture.idle_bound_ns.max(10 * LOOK_NS)),
+        Load::Long | Load::Equals => (LOOK_NS, torture.idle_bound_ns.max(10 * LOOK_NS)),
         Load::Mixed => (LOOK_NS, u64::MAX),
     };
     leave_count(LONGEST_IDLE, 0)?;

@@ -40,6 +40,7 @@ pub struct Torture {
     pub seed: u64,
     /// The scheduler that is tortured.
     pub scheduler: String,
+    pub load: Load,
     /// How long workers begin I/Os.
     pub duration_ns: u64,
     /// Longest time for which anything may wait.

@@ -1,7 +1,7 @@
 //! Everything that a seed decides before the first I/O.
 
 use blksim::core::rng::Stream;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Torture;
 
@@ -30,7 +30,7 @@ pub struct Plan {
 }
 
 /// The shape of the load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Load {
     /// Reads, writes and syncs of all sizes beneath changes of everything.
@@ -38,16 +38,22 @@ pub enum Load {
     /// On a slow disk, half of the workers reading and half writing, without other changes than of tunables: a
     /// job that starves shows there.
     Long,
+    /// The same, and all tasks keep one I/O priority: a scheduler need not serve a lower class while a higher one has
+    /// requests, but one task beside its equals.
+    Equals,
     /// Bursts of more requests than a scheduler lets out at once, each after the last one's end, with no other
     /// changes than of tunables: nobody but the scheduler itself lets it go on, and a missed wake-up shows.
     Bursts,
 }
 
-/// Of so many seeds one is of a long load, and one of bursts.
-const LONG_EVERY: u64 = 8;
-const LONG_REMAINDER: u64 = 7;
-const BURSTS_REMAINDER: u64 = 3;
-/// Its duration and its bound, which is above what schedulers of the kernel let the lowest class wait
+impl Load {
+    /// A slow disk and a load of 45 s.
+    pub fn is_long(self) -> bool {
+        matches!(self, Self::Long | Self::Equals)
+    }
+}
+
+/// The duration of a long load and its bound, which is above what schedulers of the kernel let the lowest class wait
 /// (`prio_aging_expire` of `block/mq-deadline.c`, Linux 6.1: 10 s).
 const LONG_NS: u64 = 45_000_000_000;
 const LONG_BOUND_NS: u64 = 25_000_000_000;
@@ -66,7 +72,7 @@ impl Plan {
         let latency_ns = u64::from(one_of(&[10, 30, 100, 300, 1000, 3000])) * 1000;
         let disturbance_ns = u64::from(one_of(&[5, 15, 50, 150])) * 1_000_000;
         let depths: Vec<u32> = (0..workers).map(|_| one_of(&[1, 2, 4, 8, 16, 32])).collect();
-        if torture.seed % LONG_EVERY == LONG_REMAINDER && !torture.timeouts {
+        if torture.load.is_long() {
             // More writes than any scheduler lets out at once.
             let depths = (0..workers).map(|number| if number == 1 { 160 } else { 8 }).collect();
             return Self {
@@ -77,12 +83,12 @@ impl Plan {
                 cache_mib,
                 disturbance_ns,
                 depths,
-                load: Load::Long,
+                load: torture.load,
                 duration_ns: LONG_NS,
                 bound_ns: LONG_BOUND_NS,
             };
         }
-        if torture.seed % LONG_EVERY == BURSTS_REMAINDER && !torture.timeouts {
+        if torture.load == Load::Bursts {
             return Self {
                 workers: 2,
                 logical_block_bytes,
@@ -91,7 +97,7 @@ impl Plan {
                 cache_mib,
                 disturbance_ns,
                 depths: vec![BURST, 8],
-                load: Load::Bursts,
+                load: torture.load,
                 duration_ns: torture.duration_ns,
                 bound_ns: torture.bound_ns,
             };
@@ -104,7 +110,7 @@ impl Plan {
             cache_mib,
             disturbance_ns,
             depths,
-            load: Load::Mixed,
+            load: torture.load,
             duration_ns: torture.duration_ns,
             bound_ns: torture.bound_ns,
         }
@@ -120,22 +126,35 @@ impl Plan {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_seed_decides_everything() {
-        let torture = |seed| Torture {
+    fn torture(seed: u64, load: Load) -> Torture {
+        Torture {
             seed,
             scheduler: "kyber".to_owned(),
+            load,
             duration_ns: 1,
             bound_ns: 1,
             idle_bound_ns: 1,
             timeouts: false,
-        };
-        let plans: Vec<String> =
-            (0..50).map(|seed| format!("{:?}", Plan::draw(&torture(seed)))).collect();
-        assert_eq!(plans[7], format!("{:?}", Plan::draw(&torture(7))));
+        }
+    }
+
+    #[test]
+    fn a_seed_decides_everything() {
+        let drawn = |seed| format!("{:?}", Plan::draw(&torture(seed, Load::Mixed)));
+        let plans: Vec<String> = (0..50).map(drawn).collect();
+        assert_eq!(plans[7], drawn(7));
         let mut different = plans.clone();
         different.sort();
         different.dedup();
         assert!(different.len() > 45, "{}", different.len());
+    }
+
+    #[test]
+    fn a_long_load_goes_on_after_its_bound() {
+        for load in [Load::Long, Load::Equals] {
+            let plan = Plan::draw(&torture(7, load));
+            assert_eq!(plan.load, load);
+            assert!(plan.duration_ns > plan.bound_ns);
+        }
     }
 }

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from blklab.labs.torture.seeds import Load, draw_load
+
 FAULT_OPTION = "CONFIG_BLK_DEV_NULL_BLK_FAULT_INJECTION"
 
 _REQUEUES = (None, 7, 23, 101)
@@ -34,16 +36,14 @@ class Faults:
 NO_FAULTS = Faults(None, None)
 
 
-_LONG_WITHOUT = (16, 7)
-"""Of the long runs (every eighth seed, ``torture/plan.rs``) every second one has no faults: there a task that
-starves does so by the scheduler's choice alone."""
-_BURSTS = (8, 3)
-"""Of the seeds of bursts none has faults: a disk that hands requests back wakes the scheduler up."""
+_LOADS_WITHOUT: frozenset[Load] = frozenset({"equals", "bursts"})
+"""Loads without faults: there a task starves by the scheduler's choice alone, and a disk that hands requests
+back would wake the scheduler up."""
 
 
 def draw_faults(seed: int) -> Faults:
     """The faults of a seed."""
-    if any(seed % every == remainder for every, remainder in (_LONG_WITHOUT, _BURSTS)):
+    if draw_load(seed) in _LOADS_WITHOUT:
         return NO_FAULTS
     drawn = hashlib.sha256(f"faults {seed}".encode()).digest()
     return Faults(_REQUEUES[drawn[0] % len(_REQUEUES)], _TIMEOUTS[drawn[1] % len(_TIMEOUTS)])

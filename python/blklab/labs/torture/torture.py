@@ -18,6 +18,7 @@ from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.store import find
 from blklab.labs.torture.document import FaultKind, MistakePart, SchedulerPart, TortureDocument
 from blklab.labs.torture.faults import FAULT_OPTION, NO_FAULTS, Faults, draw_faults
+from blklab.labs.torture.seeds import SEEDS, draw_load
 from blklab.linux.machine.requirements import require_linux
 from blklab.shipped import require_guest_program
 from blklab.simulator.core import core_error
@@ -57,7 +58,7 @@ class TortureRequest:
     schedulers: Sequence[str] = ()
     """None for all that the kernel offers, except none."""
     first_seed: int = 1
-    seeds: int = 100
+    seeds: int = SEEDS
     duration_ns: int = 1_000_000_000
     keep_going: bool = False
     """Go on after a mistake."""
@@ -160,6 +161,8 @@ def _run(
     asked = {
         "seed": seed,
         "scheduler": scheduler,
+        # Requests that time out take as long as a long load.
+        "load": draw_load(seed) if faults.timeout_every is None else "mixed",
         "duration_ns": request.duration_ns,
         "bound_ns": BOUND_NS if faults.timeout_every is None else BOUND_WITH_TIMEOUTS_NS,
         "idle_bound_ns": (
