@@ -19,7 +19,8 @@ from blklab.linux.machine import host_change
 from blklab.linux.queue import attributes, schedulers, snapshot
 
 _DEFAULT_US = 2000
-_TUNABLES = {"none": {}, "mq-deadline": {"fifo_batch": "16"}, "bfq": {"slice_idle": "8"}}
+TUNABLES = {"none": {}, "mq-deadline": {"fifo_batch": "16"}, "bfq": {"slice_idle": "8"}}
+"""Of each scheduler that the kernel offers."""
 _WRITERS = (attributes, host_change, schedulers, snapshot, undo)
 
 
@@ -72,7 +73,7 @@ class CoupledKernel:
             self._disable_by_default()
         for path in (self.queue / "iosched").iterdir():
             path.unlink()
-        for tunable, value in _TUNABLES[name].items():
+        for tunable, value in TUNABLES[name].items():
             (self.queue / "iosched" / tunable).write_text(f"{value}\n")
         (self.queue / "nr_requests").write_text("64\n" if name != "none" else "32\n")
         self._show()
@@ -86,16 +87,16 @@ class CoupledKernel:
             self.throttling = "off by default"
 
     def _show(self) -> None:
-        listed = " ".join(f"[{one}]" if one == self.scheduler else one for one in _TUNABLES)
+        listed = " ".join(f"[{one}]" if one == self.scheduler else one for one in TUNABLES)
         (self.queue / "scheduler").write_text(f"{listed}\n")
         shown = self.latency_us if self.throttling.startswith("on") else 0
         (self.queue / "wbt_lat_usec").write_text(f"{shown}\n")
 
 
 @contextmanager
-def coupled_kernel(folder: Path) -> Iterator[CoupledKernel]:
+def coupled_kernel(folder: Path, kind: type[CoupledKernel] = CoupledKernel) -> Iterator[CoupledKernel]:
     """Puts such a kernel in place of this machine's."""
-    kernel = CoupledKernel(folder)
+    kernel = kind(folder)
     hierarchy = Hierarchy(2, kernel.qos.parent)
     with pytest.MonkeyPatch.context() as patch:
         for module in _WRITERS:

@@ -37,7 +37,7 @@ from blklab.quantities.notes import Note
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.schedulers import parse_scheduler_choice, parse_scheduler_choices
 from blklab.spec.workloads import load_workload
-from modules.small_kernel import RELEASE
+from modules.small_kernel import KYBER_C, RELEASE
 
 
 def silent(_line: str) -> None:
@@ -96,6 +96,16 @@ def test_a_copy_is_built_from_the_source_of_the_module_beside_it(
     assert all(module.record.source == built.source for module in arms.modules)
     assert "no patch" in arms.remarks[0]
     assert all(isinstance(remark, Note) for remark in arms.remarks)
+
+
+def test_the_file_of_a_scheduler_is_named(
+    built: ModuleRequest, request_for: Callable[..., ModuleRequest], tmp_path: Path
+) -> None:
+    file = tmp_path / "wise.c"
+    file.write_text(KYBER_C.replace('"kyber"', '"wise"'))
+    build_module(request_for("wise", scheduler=None, scheduler_file=str(file)), silent)
+    (remark,) = find_arms(parse_scheduler_choices("wise@wise")).remarks
+    assert ": wise.c; not through the gate" in remark
 
 
 def test_the_printed_build_of_a_copy_takes_the_source_of_the_module_beside_it(built: ModuleRequest) -> None:

@@ -21,10 +21,12 @@ from blklab.errors import (
     UnknownNameError,
 )
 from blklab.errors import UsageError as BlklabUsageError
+from blklab.guests.kernels.patches import read_patch
 from blklab.modules import building
 from blklab.modules.btf import read_type_information
 from blklab.modules.building import ModuleRequest, build_module, plan_module
 from blklab.modules.headers import running_release
+from blklab.modules.patch_parts import without
 from blklab.modules.signing import SigningKey
 from blklab.modules.store import find_module, find_modules, remove_module
 from modules.small_kernel import KYBER_C, PATCH, RELEASE, SmallKernel
@@ -201,15 +203,64 @@ def test_a_new_scheduler_comes_as_one_file_or_as_a_patch(
     file.write_text(text)
     module, _ = build_module(request_for("adios2", scheduler=None, scheduler_file=str(file)), silent)
     assert (module.record.scheduler, module.record.is_new) == ("adios", True)
-    lines = text.splitlines(keepends=True)
-    added = "".join(f"+{line}" for line in lines)
     patch = tmp_path / "adios.patch"
     patch.write_text(
         "--- a/block/Makefile\n+++ b/block/Makefile\n@@ -1,1 +1,2 @@\n obj-y := elevator.o\n"
-        f"+obj-m += adios.o\n--- /dev/null\n+++ b/block/adios.c\n@@ -0,0 +1,{len(lines)} @@\n{added}"
+        "+obj-m += adios.o\n--- a/block/Kconfig.iosched\n+++ b/block/Kconfig.iosched\n@@ -9,1 +9,2 @@\n"
+        f"+config ADIOS\n config IOSCHED_BFQ\n{_adding('block/adios.c', text)}"
     )
     module, _ = build_module(request_for("adios3", scheduler=None, patches=(str(patch),)), silent)
     assert (module.record.scheduler, module.record.is_new) == ("adios", True)
+
+
+TRACED = """\
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM adios
+static const char system[] __attribute__((used)) = TRACED(TRACE_SYSTEM);
+"""
+
+
+def test_a_patch_may_add_the_trace_points_of_its_scheduler(
+    tmp_path: Path, request_for: Callable[..., ModuleRequest]
+) -> None:
+    """Their system gets the module's name, as a stock scheduler's does."""
+    text = KYBER_C.replace('"kyber"', '"adios"').replace(
+        "struct kyber_data",
+        "#define TEXT(word) #word\n#define TRACED(word) TEXT(word)\n"
+        "#define CREATE_TRACE_POINTS\n#include <trace/events/adios.h>\nstruct kyber_data",
+    )
+    patch = tmp_path / "adios.patch"
+    patch.write_text(_adding("block/adios.c", text) + _adding("include/trace/events/adios.h", TRACED))
+    module, _ = build_module(request_for("mine", scheduler=None, patches=(str(patch),)), silent)
+    assert (module.record.scheduler, module.record.is_new) == ("adios", True)
+    assert b"blklab_mine\0" in module.file.read_bytes()
+
+
+def test_a_header_of_the_kernel_stays_as_it_is(
+    tmp_path: Path, request_for: Callable[..., ModuleRequest]
+) -> None:
+    patch = tmp_path / "adios.patch"
+    text = KYBER_C.replace('"kyber"', '"adios"')
+    patch.write_text(_adding("block/adios.c", text) + _adding("include/linux/adios.h", TRACED))
+    with pytest.raises(PatchError, match=r"changes include/linux/adios\.h"):
+        plan_module(request_for(scheduler=None, patches=(str(patch),)), silent)
+
+
+def _adding(path: str, text: str) -> str:
+    """A patch that adds a file."""
+    lines = text.splitlines(keepends=True)
+    added = "".join(f"+{line}" for line in lines)
+    return f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n{added}"
+
+
+def test_a_part_of_a_patch_ends_with_its_last_hunk(tmp_path: Path) -> None:
+    """A line that is removed may look like the start of another file."""
+    removed = "--- a/block/a.c\n+++ b/block/a.c\n@@ -1,2 +1,1 @@\n--- a/block/b.c\n int a;\n"
+    other = "--- a/block/b.c\n+++ b/block/b.c\n@@ -1 +1 @@\n-int b;\n+int c;\n"
+    file = tmp_path / "two.patch"
+    file.write_text(f"{removed}{other}")
+    left = without(read_patch(str(file)), ("block/a.c",))
+    assert (left.content.decode(), left.files) == (other, ("block/b.c",))
 
 
 def test_an_edited_file_of_a_stock_scheduler_is_a_variant_of_it(
@@ -226,6 +277,21 @@ def test_a_mistake_in_the_code_is_shown(tmp_path: Path, request_for: Callable[..
     patch.write_text(PATCH.replace("mdelay(100);", "mdelay(100;"))
     with pytest.raises(KernelBuildError, match=r"kyber-iosched\.c:\d+"):
         build_module(request_for(patches=(str(patch),)), silent)
+
+
+def test_all_that_a_changed_interface_breaks_is_shown(
+    tmp_path: Path, request_for: Callable[..., ModuleRequest]
+) -> None:
+    """By names that the user has: the folder of the build is removed."""
+    file = tmp_path / "adios.c"
+    broken = "\n".join(f"int use{number}(void) {{ return gone{number}; }}" for number in range(8))
+    file.write_text(f"{KYBER_C}{broken}\n".replace('"kyber"', '"adios"'))
+    with pytest.raises(KernelBuildError) as raised:
+        build_module(request_for(scheduler=None, scheduler_file=str(file)), silent)
+    message = raised.value.message
+    assert message.startswith("the module could not be built: adios.c:")
+    assert [f"gone{number}" in message for number in range(8)] == [True] * 6 + [False] * 2
+    assert message.endswith("; and 2 more")
 
 
 @pytest.mark.parametrize("name", ["kyber", "none", "copy", "much-too-long-name", "Mine", "a.b"])

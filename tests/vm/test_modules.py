@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,25 +19,13 @@ from waiting import wait_until
 
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("as_before")]
 
-SLOW = """\
-set -e
-archive=$(ls /usr/src/linux-source-*.tar.* | tail -1)
-mkdir -p /root/tree && cd /root/tree
-tar -xf $archive --strip-components=1 --occurrence=1 --wildcards '*/block/kyber-iosched.c'
-cp block/kyber-iosched.c kyber.orig
-sed -i '/^static .*kyber_dispatch_request/,/^}/s/^\\tspin_lock/\\tmdelay(100);\\n\\tspin_lock/' \
-    block/kyber-iosched.c
-sed -i 's/^#include <linux.blkdev.h>/&\\n#include <linux\\/delay.h>/' block/kyber-iosched.c
-mkdir -p a/block b/block && mv kyber.orig a/block/kyber-iosched.c && mv block/kyber-iosched.c b/block/
-diff -up a/block/kyber-iosched.c b/block/kyber-iosched.c > /root/slow.patch || test $? = 1
-"""
-"""Makes the patch of a published study for the machine's own source."""
+_PAGE = Path(__file__).parents[2] / "docs/how-to/patch-a-running-scheduler.md"
+(SLOW,) = re.findall(r"```diff\n(.*?)```", _PAGE.read_text("utf-8"), re.DOTALL)
+"""The patch of the how-to, which has to fit every kernel that it is tried on."""
 BUILD = f"""
-cat > make-patch <<'END'
-{SLOW}
-END
+cat > /root/slow.patch <<'END'
+{SLOW}END
 cd /root
-sh /make-patch
 for_kernel="--release $(ls /lib/modules) --btf {TYPES}"
 blklab kernel module slow --patch /root/slow.patch --no-gate $for_kernel
 blklab kernel module same --scheduler bfq $for_kernel

@@ -67,7 +67,7 @@ def build_and_show(
         return
     record = module.record
     how = how_built(record.build_seconds, is_new=is_new)
-    what = "a scheduler of its own" if record.is_new else f"a variant of {record.scheduler}"
+    what = _what(record.scheduler, is_new=record.is_new)
     say(f"{name}: {what} for Linux {record.release}, {how}")
     say(f"  {_proof(module)}")
     for note in record.notes:
@@ -139,7 +139,8 @@ def _show_plan(plan: ModulePlan, json_file: str | None) -> None:
         write_json(json_file, SCHEMA, content)
         return
     say(f"module {module_name(plan.request.name)} for Linux {plan.headers.release}, build {plan.build_id}")
-    say(f"  scheduler: {plan.request.name}, {scheduler.scheduler} with {', '.join(scheduler.compiled)}")
+    what = _what(scheduler.scheduler, is_new=scheduler.is_new)
+    say(f"  scheduler: {plan.request.name}, {what}, from {', '.join(scheduler.compiled)}")
     for patch in plan.patches:
         say(f"  patch: {patch.path} ({', '.join(patch.files)})")
     say(f"  headers: {plan.headers.folder}")
@@ -153,6 +154,10 @@ def _show_plan(plan: ModulePlan, json_file: str | None) -> None:
         say(f"  already built: {plan.existing.folder}; nothing to compile")
         return
     say(f"  {shlex.join([*plan.command, 'M=FOLDER', 'modules'])}")
+
+
+def _what(scheduler: str, *, is_new: bool) -> str:
+    return "a scheduler of its own" if is_new else f"a variant of {scheduler}"
 
 
 def _proof(module: BuiltModule) -> str:

@@ -24,7 +24,7 @@ from blklab.modules.changes import Changes, changes_of
 from blklab.modules.compiler import Compiler, find_compiler
 from blklab.modules.elf import ObjectFile, read_object_file
 from blklab.modules.headers import KernelHeaders, find_headers, running_release
-from blklab.modules.layout import PROBE, Proof, prove
+from blklab.modules.layout import PROBE, Proof, prove, shortened
 from blklab.modules.record import ModuleRecord, ProofRecord
 from blklab.modules.renaming import check_module_name, module_name, renamed
 from blklab.modules.scheduler_source import (
@@ -192,7 +192,7 @@ def _build(plan: ModulePlan, announce: Announce) -> BuiltModule:
         (work / "build.log").write_text(log, encoding="utf-8")
         product = inside / f"{plan.module}.ko"
         if not product.is_file():
-            raise KernelBuildError(f"the module could not be built: {_complaint(log)}")
+            raise KernelBuildError(f"the module could not be built: {_complaint(log, inside)}")
         subprocess.run(["strip", "--strip-debug", product], capture_output=True, check=False)
         signed_with, notes = _sign_if_wanted(plan, product)
         product.replace(work / product.name)
@@ -303,11 +303,13 @@ def _make(plan: ModulePlan, folder: Path, target: str) -> str:
     return done.stdout
 
 
-def _complaint(log: str) -> str:
-    lines = [line.strip() for line in log.splitlines()]
+def _complaint(log: str, folder: Path) -> str:
+    """The errors of a build, without the folder that is removed after it."""
+    lines = [line.strip().replace(f"{folder}/", "") for line in log.splitlines()]
     errors = [line for line in lines if "error:" in line or line.startswith("ERROR:")]
-    others = [line for line in lines if "***" in line]
-    return next(iter(errors or others or lines[-1:]), "make gave no reason")
+    others = [line for line in lines if "***" in line] or lines[-1:]
+    reasons = list(dict.fromkeys(errors)) or others[:1] or ["make gave no reason"]
+    return shortened(reasons)
 
 
 def _sign_if_wanted(plan: ModulePlan, product: Path) -> tuple[str | None, list[str]]:

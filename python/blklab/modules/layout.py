@@ -10,7 +10,7 @@ kernel's type information.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blklab.errors import KernelBuildError
@@ -114,9 +114,14 @@ class Proof:
                 f"{len(self.structures)} structures with {self.nr_members} members and "
                 f"{self.nr_constants} constants are as the kernel has them"
             )
-        shown = "; ".join(self.differences[:_MOST_LISTED])
-        more = len(self.differences) - _MOST_LISTED
-        return f"{shown}; and {more} more" if more > 0 else shown
+        return shortened(self.differences)
+
+
+def shortened(reasons: Sequence[str]) -> str:
+    """The first reasons of a refusal in one line, with the number of the others."""
+    shown = "; ".join(reasons[:_MOST_LISTED])
+    more = len(reasons) - _MOST_LISTED
+    return f"{shown}; and {more} more" if more > 0 else shown
 
 
 def prove(
@@ -325,6 +330,7 @@ __all__ = [
     "Probe",
     "Proof",
     "prove",
+    "shortened",
     "structures_to_compare",
     "write_probe",
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from blklab.errors import KernelCacheError, RefusedError, UnknownNameError
 from blklab.linux.machine.host_change import HostChange
@@ -38,10 +39,12 @@ class ModuleArms:
         """Remarks on the builds, for the record: notes, and a warning of each that is unproven or untried."""
         lines = []
         for (scheduler, name), module in self.by_choice.items():
-            patches = ", ".join(patch.name for patch in module.record.patches) or "no patch"
-            line = f"{scheduler}@{name} is the module {module.record.build_id[:16]}: {patches}"
-            lacks = [] if module.record.proof is not None else ["unproven"]
             changes = module.record.changes
+            files = [] if changes is None or changes.kind == "patches" else changes.files
+            names = [patch.name for patch in module.record.patches] + [Path(file).name for file in files]
+            made_of = ", ".join(names) or "no patch"
+            line = f"{scheduler}@{name} is the module {module.record.build_id[:16]}: {made_of}"
+            lacks = [] if module.record.proof is not None else ["unproven"]
             if changes is not None and not any(result.passed for result in results_of(changes.sha256)):
                 lacks.append("not through the gate in a guest")
             lines += ["; ".join([line, *lacks])] if lacks else as_notes([line])

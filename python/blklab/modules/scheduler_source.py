@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 from blklab.errors import KernelSourceError, PatchError, UnknownNameError, UsageError, reason_of
 from blklab.guests.kernels.patches import Patch, apply_to_copies
+from blklab.modules.patch_parts import without
 from blklab.modules.renaming import scheduler_in, trace_systems
 
 STOCK = {
@@ -26,10 +27,11 @@ _OWN = {
     "bfq": re.compile(r"block/bfq-[\w-]+\.[ch]"),
 }
 _LISTS = ("block/Makefile", "block/Kconfig.iosched")
-"""Where a new scheduler is listed; a module needs neither."""
+"""Where a new scheduler is listed; a module needs neither, and an archive's are not unpacked."""
 _HEADER = re.compile(r"(?:block|include)/.*\.h")
 _FILE_NAME = re.compile(r"[A-Za-z][\w-]*\.c")
-_SOURCE_NAME = re.compile(r"block/([\w-]+)\.([ch])")
+_NEW_FILE = re.compile(r"block/[\w-]+\.[ch]|include/trace/events/\w+\.h")
+"""Files that a patch may add: a scheduler's own, and the header of its trace points."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ def from_tree(
     Raises:
         PatchError: if a patch does not apply, or adds another scheduler.
     """
+    patches = [kept for patch in patches if (kept := without(patch, _LISTS)).files]
     touched = _touched_by(patches)
     with TemporaryDirectory(prefix="blklab-module-") as name:
         copies = Path(name)
@@ -160,7 +163,7 @@ def _refuse_elsewhere(patch: Patch, scheduler: str | None, created: set[str]) ->
         own = _OWN.get(scheduler or "")
         if own is not None and own.fullmatch(path):
             continue
-        if path in created and _SOURCE_NAME.fullmatch(path):
+        if path in created and _NEW_FILE.fullmatch(path):
             continue
         if path in _LISTS and created:
             continue

@@ -149,6 +149,15 @@ KNOWN_SCHEDULERS = {
 """Schedulers of Linux, past and present, with the option that builds them."""
 
 
+def is_foreign(name: str | None) -> bool:
+    """Whether a scheduler is none of Linux's own.
+
+    Some of those show what they learn in files that can be written, as ADIOS does with its models of the
+    disk: such a file changes under a load, and may refuse its own text.
+    """
+    return name not in (None, "none", *KNOWN_SCHEDULERS)
+
+
 def _read_scheduler(disk: Disk) -> str:
     try:
         return read_text(attribute_path(disk, SCHEDULER))

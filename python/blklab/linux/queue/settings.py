@@ -20,7 +20,7 @@ from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.host_change import HostChange, shell_of
 from blklab.linux.queue.attributes import note_on_place, read_attribute, tunables
 from blklab.linux.queue.changes import QueueWrite, SchedulerSwitch
-from blklab.linux.queue.schedulers import available_schedulers
+from blklab.linux.queue.schedulers import available_schedulers, is_foreign
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.spec.queue_attributes import QUEUE_ATTRIBUTES
 from blklab.spec.schedulers import SchedulerChoice
@@ -45,6 +45,8 @@ class QueueSettings:
         self._cost = CostControl()
         self._moved: dict[str, str] = {}
         self._seen: dict[str, dict[str, str]] = {}
+        self._chosen: set[str] = set()
+        """Attributes that the choice in force, or a change since then, has written."""
 
     def learn(self, choices: Sequence[SchedulerChoice]) -> None:
         """Switches to each scheduler and reads the attributes of the queue that some choice brings.
@@ -85,7 +87,7 @@ class QueueSettings:
         self._set(choice)
         settings = self.read()
         before = self._seen.setdefault(wanted, settings)
-        changed = _different(before, settings)
+        changed = self._disturbed(before, settings)
         if changed:
             details = ", ".join(f"{name} was {before.get(name)}, is {settings.get(name)}" for name in changed)
             raise SettingsChangedError(
@@ -106,14 +108,18 @@ class QueueSettings:
         """
         for write in self.writes(name, value):
             write.make()
+            self._chosen.add(write.place)
 
     def notes(self) -> list[str]:
         """Notes on settings that this kernel has in another place than asked for, once they were applied."""
         return [note_on_place("this kernel", of_queue="/" not in here) for here in self._moved.values()]
 
     def changed_since(self, before: Mapping[str, str]) -> list[str]:
-        """Names of settings that are not as `read` or `apply` found them then, in order."""
-        return _different(before, self.read())
+        """Names of settings that are not as `read` or `apply` found them then, in order.
+
+        Without tunables that a foreign scheduler may change itself (`is_foreign`), unless they were chosen.
+        """
+        return self._disturbed(before, self.read())
 
     def read(self) -> dict[str, str]:
         """Reads all settings."""
@@ -141,7 +147,16 @@ class QueueSettings:
             changes += [switch, *self._asked_writes(leaf, choice)]
         return shell_of(changes)
 
+    def _disturbed(self, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+        return [name for name in _different(before, now) if not self._moves_itself(name, before)]
+
+    def _moves_itself(self, name: str, settings: Mapping[str, str]) -> bool:
+        leaf, _, attribute = name.partition("/")
+        is_free = attribute.startswith(TUNABLE_PREFIX) and attribute not in self._chosen
+        return is_free and is_foreign(settings.get(f"{leaf}/{_SCHEDULER}"))
+
     def _set(self, choice: SchedulerChoice) -> None:
+        self._chosen = set()
         for leaf in self._leaves:
             self._initialise(leaf, choice.name_in_queue)
             kept: dict[str, str] = {}
@@ -154,6 +169,7 @@ class QueueSettings:
                 if not write.holds():
                     write.make()
                 kept[name] = read_attribute(leaf, name)
+            self._chosen |= kept.keys()
             # Writing one attribute can change another requested one.
             for name, value in kept.items():
                 now = read_attribute(leaf, name)

@@ -11,7 +11,7 @@ from blklab.linux.disks.disk import Disk
 from blklab.linux.machine.kernel_files import write_once
 from blklab.linux.queue.attributes import force_throttling, read_attribute
 from blklab.linux.queue.coupling import restoring_rank
-from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
+from blklab.linux.queue.schedulers import available_schedulers, is_foreign, set_scheduler
 from blklab.linux.queue.sysfs import (
     SCHEDULER,
     TUNABLE_PREFIX,
@@ -78,7 +78,7 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot, *, held: Collection[str]
     The order is that of `blklab.linux.queue.coupling`: the scheduler comes first, because switching resets
     others, and what the kernel itself puts right is not written. Writing one attribute can change another
     (slice_idle is also slice_idle_us), so passes repeat until the queue equals the snapshot. io.cost must be
-    as it was before.
+    as it was before. What a foreign scheduler refuses, it has learned itself (`is_foreign`).
 
     Args:
         disk: The disk.
@@ -95,8 +95,9 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot, *, held: Collection[str]
     written: list[str] = []
     trouble: dict[str, str] = {}
     stuck: set[str] = set()
+    learned: set[str] = set()
     for _ in range(_PASSES):
-        different = _restorable(disk, wanted, held)
+        different = _restorable(disk, wanted, {*held, *learned})
         if not different:
             return written
         stubborn = stuck & different.keys()
@@ -121,9 +122,11 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot, *, held: Collection[str]
             except OSError as error:
                 raise_if_not_about_value(disk, name, error)
                 trouble[name] = reason_of(error)
+                if name.startswith(TUNABLE_PREFIX) and is_foreign(wanted.scheduler):
+                    learned.add(name)
             else:
                 written.append(f"{disk.name}: {name} = {value}")
-    different = _restorable(disk, wanted, held)
+    different = _restorable(disk, wanted, {*held, *learned})
     if different:
         details = "; ".join(
             f"{name} is {now}, was {value}" + (f" ({trouble[name]})" if name in trouble else "")
