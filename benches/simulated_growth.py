@@ -77,11 +77,6 @@ def of_files(files: int, ios: int) -> Load:
     return Load(f"[load]\nrw=randread\nbs=4k\nsize=64m\nnumjobs={files}\nnumber_ios={each}\n")
 
 
-def of_length(length: int, _ios: int) -> Load:
-    """16 jobs that read so many blocks in all."""
-    return of_jobs(16, length)
-
-
 @dataclass(frozen=True)
 class Size:
     """Something of a load that can be larger."""
@@ -89,13 +84,13 @@ class Size:
     values: tuple[int, ...]
     load: Callable[[int, int], Load]
     """The load of a value, of about so many I/Os."""
-    outstanding: Callable[[int], int]
-    """How many I/Os a load has at once."""
+    outstanding: Callable[[int], int] | None
+    """How many I/Os a load has at once; None if a value is the number of I/Os itself."""
 
     def lengths(self, value: int, least: int) -> tuple[Load, Load]:
         """The shorter and the longer load of a value; the shorter one has `least` I/Os or more."""
-        if self.load is of_length:
-            return of_length(max(value // 3, 16), 0), of_length(value, 0)
+        if self.outstanding is None:
+            return self.load(value, max(value // 3, 16)), self.load(value, value)
         outstanding = self.outstanding(value)
         few = max(least, STARTING * outstanding)
         return self.load(value, few), self.load(value, few + max(2 * least, COUNTED * outstanding))
@@ -111,7 +106,7 @@ SIZES = {
     "groups": Size((1, 16, 256, 4000), of_groups, lambda _groups: 4096),
     "disks": Size((1, 4, 32), of_disks, lambda _disks: 256),
     "files": Size((1, 16, 256, 4096, 10_000), of_files, _itself),
-    "length": Size((1_000, 10_000, 100_000, 1_000_000), of_length, lambda _length: 16),
+    "length": Size((1_000, 10_000, 100_000, 1_000_000), lambda _length, ios: of_jobs(16, ios), None),
 }
 POLICIES = {
     "io.cost": ("cgroup=/:io.cost.qos=enable=1",),

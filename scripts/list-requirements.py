@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ try:
 except ModuleNotFoundError:  # Python 3.10: pip carries a copy of tomli
     from pip._vendor import tomli as tomllib  # type: ignore[no-redef]
 
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader such as `head` may leave early
 root = Path(__file__).resolve().parents[1]
 project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 lines = list(project["dependencies"])

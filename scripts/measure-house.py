@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
+import signal
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -97,4 +98,5 @@ def _upward(arrows: set[tuple[str, str]], house: str, contracts: list[dict[str, 
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader such as `head` may leave early
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1])

@@ -269,6 +269,23 @@ INLINE void give_unfinished(struct entry *entry)
 	ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
+/* The entry of a bio that begins; null if there is no room. */
+INLINE struct entry *begin(u64 key)
+{
+	struct entry *entry = find(key);
+
+	if (entry) {
+		/* The end of the bio that had this address before was missed. */
+		count(LOST);
+		give_unfinished(entry);
+		return entry;
+	}
+	entry = add(key);
+	if (!entry)
+		count(LOST);
+	return entry;
+}
+
 SEC("tp_btf/block_bio_queue")
 int bio_queue(u64 *ctx)
 {
@@ -276,22 +293,13 @@ int bio_queue(u64 *ctx)
 	struct task_struct *task;
 	struct entry *entry;
 	u32 device = recorded(bio->bi_bdev->bd_disk);
-	u64 key = key_of(bio), *comm;
+	u64 *comm;
 
 	if (!device)
 		return 0;
-	entry = find(key);
-	if (entry) {
-		/* The end of the bio that had this address before was missed. */
-		count(LOST);
-		give_unfinished(entry);
-	} else {
-		entry = add(key);
-	}
-	if (!entry) {
-		count(LOST);
+	entry = begin(key_of(bio));
+	if (!entry)
 		return 0;
-	}
 	task = current_task();
 	comm = (u64 *)task->comm;
 	entry->queued = ktime_get_ns();
@@ -320,21 +328,16 @@ int bio_split(u64 *ctx)
 {
 	struct bio *bio = (struct bio *)ctx[0];
 	struct entry *rest = find(key_of(bio->bi_private)), *front;
-	u64 key = key_of(bio);
 	u32 bytes;
 
 	if (!rest)
 		return 0;
-	front = find(key);
-	if (!front)
-		front = add(key);
+	front = begin(key_of(bio));
 	rest->split = ktime_get_ns();
 	bytes = bio->bi_iter.bi_size;
 	if (front) {
 		*front = *rest;
 		front->bytes = bytes;
-	} else {
-		count(LOST);
 	}
 	rest->sector += bytes >> 9;
 	rest->bytes -= bytes;

@@ -274,3 +274,15 @@ def test_standard_output_that_takes_nothing(output: str, code: int, said: str) -
     assert answer.returncode == code, answer.stderr
     assert said in answer.stderr
     assert answer.stderr.count("\n") == bool(said)
+
+
+@pytest.mark.parametrize(
+    "words", [["workloads"], ["workloads", "--json"], ["--help"], ["completion", "bash"]]
+)
+def test_a_reader_that_has_left_is_no_error(words: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "blklab", *words]
+    answer = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (answer.returncode, answer.stderr) == (0, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -76,3 +77,13 @@ def test_every_requirement_has_a_package_of_debian() -> None:
     wanted = [line for line in plain if ";" not in line]
     assert len(printed.split(", ")) == len(wanted)
     assert "python3-sqlalchemy (>= 2.0)" in printed
+
+
+@pytest.mark.parametrize("script", ["measure-house.py", "list-requirements.py"])
+def test_a_script_whose_reader_has_left_ends_without_a_traceback(script: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-u", str(ROOT / "scripts" / script)]
+    ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert "Traceback" not in ended.stderr

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab.quantities.formatting import TIMES, metric_title, ratio_text, rounded, scale_for
+from blklab.quantities.ratios import reciprocal_interval
 from blklab.report.drawing.svg import Axis, axis_over, shortened
 
 
@@ -124,3 +125,10 @@ def test_axis_without_span() -> None:
 def test_long_names_keep_both_ends() -> None:
     assert shortened("bfq:slice_idle=0:low_latency=0", 120) == "bfq:slice_…ncy=0"
     assert shortened("none", 120) == "none"
+
+
+def test_the_interval_of_a_reciprocal_has_its_bounds_swapped() -> None:
+    assert reciprocal_interval(0.5, 4.0) == (0.25, 2.0)
+    assert reciprocal_interval(None, 4.0) == (0.25, None)
+    # exp() of a very wide interval's logarithm.
+    assert reciprocal_interval(0.0, math.inf) == (0.0, None)

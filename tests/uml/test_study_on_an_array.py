@@ -36,7 +36,7 @@ def test_all_four_disks_share_the_work() -> None:
     printed, *_ = experiments(StudyOptions("uml", quick=True), StudyFolder(NAME))
     spec = printed.spec.model_copy(
         update={
-            "schedulers": parse_scheduler_choices("none,bfq:slice_idle=0"),
+            "schedulers": parse_scheduler_choices("none,bfq"),
             "workloads": [one for one in printed.spec.workloads if one.name == "direct-1024k"],
         }
     )

@@ -11,6 +11,7 @@ from blklab.analysis.comparison import PairwiseComparison
 from blklab.analysis.drives import Drive
 from blklab.analysis.metrics import Metric
 from blklab.analysis.statistics.population import PopulationDifference
+from blklab.quantities.ratios import reciprocal_interval
 
 NewDrive = Literal["better", "no worse", "worse", "equal", "open"]
 """For a new drive: surely better, at least not worse by more than the margin, surely worse, surely equal
@@ -68,11 +69,12 @@ class ClassComparison:
         """The same with `label` first."""
         if label == self.mean.first:
             return self
+        low, high = reciprocal_interval(self.new_low, self.new_high)
         return ClassComparison(
             mean=self.mean.seen_from(label),
             spread=self.spread,
-            new_low=None if self.new_high is None else 1 / self.new_high,
-            new_high=None if self.new_low is None else 1 / self.new_low,
+            new_low=low,
+            new_high=high,
             margin=self.margin,
             higher_is_better=self.higher_is_better,
             chance_better=None if self.chance_better is None else 1 - self.chance_better,
@@ -116,10 +118,5 @@ def class_comparison(
 
 def _turned(one: DriveRatio) -> DriveRatio:
     return DriveRatio(
-        one.drive,
-        one.run_id,
-        one.n,
-        1 / one.ratio,
-        None if one.ci_high is None else 1 / one.ci_high,
-        None if one.ci_low is None else 1 / one.ci_low,
+        one.drive, one.run_id, one.n, 1 / one.ratio, *reciprocal_interval(one.ci_low, one.ci_high)
     )

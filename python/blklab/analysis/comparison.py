@@ -17,6 +17,7 @@ from blklab.analysis.questions import Question
 from blklab.analysis.ratios import OPPOSITE, Contrast, RatioEstimate, estimate_family
 from blklab.analysis.statistics.difference import Difference
 from blklab.analysis.statistics.multiplicity import numbers_of_equal_pairs
+from blklab.quantities.ratios import reciprocal_interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +38,14 @@ class PairwiseComparison(RatioEstimate):
         """The same comparison with `label` first."""
         if label == self.first:
             return self
+        low, high = reciprocal_interval(self.ci_low, self.ci_high)
         return replace(
             self,
             first=self.second,
             second=self.first,
             ratio=1 / self.ratio,
-            ci_low=None if self.ci_high is None else 1 / self.ci_high,
-            ci_high=None if self.ci_low is None else 1 / self.ci_low,
+            ci_low=low,
+            ci_high=high,
             outcome=OPPOSITE[self.outcome],
         )
 

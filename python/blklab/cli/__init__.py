@@ -203,12 +203,15 @@ _FUNCTION = run
 
 
 def _run(arguments: list[str] | None) -> int:
+    stdout = sys.stdout
     try:
         with signals_as_exceptions(), output.warnings_as_notes(PluginWarning):
             result = command_line.main(args=arguments, prog_name="blklab", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of a pipe went away (`| head`), which is no error.
+    except (BrokenPipeError, SystemExit) as error:
+        # The reader of a pipe went away (`| head`), which is no error; of this click makes an exit with 1.
+        if isinstance(error, SystemExit) and sys.stdout is stdout:
+            raise
         with contextlib.suppress(OSError):
             output.drop_output()
         return ExitCode.OK

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from blklab.errors import BlklabError, ExitCode, SpecError, UnknownNameError
 from blklab.experiment.blocks import NullRunObserver
 from blklab.labs.studies import replicable_study, study_in
 from blklab.labs.studies.described import description, parts
+from blklab.labs.studies.published.study import PublishedStudy, read_study_table
 from blklab.labs.studies.replication.options import STUDY_BACKENDS, StudyOptions, TomlTable
 from blklab.labs.studies.replication.run import run_study
 from blklab.records.store import Store
@@ -170,6 +172,32 @@ def test_the_command_prints_answers_and_writes_a_page(
     page = tmp_path / "data" / "blklab" / "reports" / "study-my-study.html"
     assert str(page) in text
     assert "A remark." in page.read_text("utf-8")
+
+
+def test_keys_that_no_shipped_study_needs(own: Path) -> None:
+    """A table's column of schedulers, intended values, and settings of control groups."""
+    (own / "readers.fio").write_text(f"{JOB}cgroup=readers\n", "utf-8")
+    table = own / "published" / "iops.csv"
+    table.write_text(table.read_text("utf-8").replace("scheduler", "elevator"), "utf-8")
+    text = STUDY.replace('column = "iops"', 'column = "iops"\nby = "elevator"')
+    text = text.replace('ours = "once"\n', 'ours = "once"\nbeside = "intended"\n')
+    limit = '\ncgroups = { readers = { "io.max" = "riops=20" } }\n'
+    (own / "study.toml").write_text(text.replace('order = "by-scheduler"', 'order = "by-scheduler"' + limit))
+    found = quick_run(own)
+    values = [one for one in found.result.values if one.table == "I/Os a second"]
+    assert [one.beside for one in values] == ["intended", "intended"]
+    for one in values:
+        assert one.published is not None
+        assert one.ours is not None
+        assert one.published.value > 100
+        assert one.ours.value <= 25
+
+
+def test_a_description_is_parsed_again_only_if_it_has_changed(own: Path) -> None:
+    read = partial(read_study_table, own, "claims.toml", "here", PublishedStudy)
+    assert read() is read()
+    (own / "claims.toml").write_text(CLAIMS.replace("slow", "fast"), "utf-8")
+    assert read().title == "Two schedulers on a fast disk"
 
 
 def test_it_is_the_same_each_time(own: Path) -> None:

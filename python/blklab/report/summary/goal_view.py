@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from blklab.analysis.metrics import METRICS
 from blklab.quantities.formatting import join_names, metric_title
+from blklab.quantities.ratios import reciprocal_interval
 from blklab.report.documents.findings import GoalPart
 from blklab.report.documents.parts import PairPart
 
@@ -29,8 +30,7 @@ def ratios_to_reference(goal: GoalPart, pairs: Iterable[PairPart], metric: str) 
         if pair.second == goal.reference:
             ratios[pair.first] = Ratio(pair.ratio, pair.ci_low, pair.ci_high)
         elif pair.first == goal.reference:
-            low, high = (None if not bound else 1 / bound for bound in (pair.ci_high, pair.ci_low))
-            ratios[pair.second] = Ratio(1 / pair.ratio, low, high)
+            ratios[pair.second] = Ratio(1 / pair.ratio, *reciprocal_interval(pair.ci_low, pair.ci_high))
     return ratios
 
 

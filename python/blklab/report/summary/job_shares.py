@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blklab.quantities.formatting import percent_text
+from blklab.quantities.ratios import reciprocal_interval
 from blklab.quantities.units import format_si
 from blklab.report.documents.comparison import CompareDocument
 from blklab.report.documents.job_shares import JobRatioPart, JobSharesPart
@@ -56,9 +57,9 @@ def ratio_text(found: JobRatioPart) -> str:
     """``7.9 : 1 [7.7, 8.1]``, and where the second job has more ``1 : 7.9 [7.7, 8.1]``."""
     if 0 < found.ratio < 1:
         mean = f"1 : {_number(1 / found.ratio)}"
-        bounds = [None if not bound else 1 / bound for bound in (found.high, found.low)]
+        bounds = reciprocal_interval(found.low, found.high)
     else:
-        mean, bounds = f"{_number(found.ratio)} : 1", [found.low, found.high]
+        mean, bounds = f"{_number(found.ratio)} : 1", (found.low, found.high)
     if bounds[0] is None or bounds[1] is None:
         return mean
     low, high = map(_number, (bounds[0], bounds[1]))

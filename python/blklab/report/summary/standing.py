@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.ratios import OPPOSITE
+from blklab.quantities.ratios import reciprocal_interval
 from blklab.report.documents.comparison import CompareDocument, ComparisonPart, MetricVerdictPart, ResultPart
 from blklab.report.documents.parts import PairPart
 from blklab.spec.schedulers import SchedulerChoice, unchanged_copies
@@ -134,13 +135,14 @@ def shown_status(document: CompareDocument, verdict: MetricVerdictPart) -> Shown
 
 def reversed_pair(part: AnyPair) -> AnyPair:
     """The same comparison as seen from the other scheduler."""
+    low, high = reciprocal_interval(part.ci_low, part.ci_high)
     return part.model_copy(
         update={
             "first": part.second,
             "second": part.first,
             "ratio": 1 / part.ratio,
-            "ci_low": None if not part.ci_high else 1 / part.ci_high,
-            "ci_high": None if not part.ci_low else 1 / part.ci_low,
+            "ci_low": low,
+            "ci_high": high,
             "outcome": OPPOSITE[part.outcome],
         }
     )

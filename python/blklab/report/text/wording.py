@@ -11,6 +11,7 @@ from blklab.quantities.formatting import (
     rounded,
     scheduler_text,
 )
+from blklab.quantities.ratios import reciprocal_interval
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
 from blklab.report.summary.designs import unit_of
 from blklab.report.summary.standing import (
@@ -65,7 +66,7 @@ def finding(document: CompareDocument, verdict: MetricVerdictPart) -> str:
         return verdict.text
     pair = pairs[rivals[0]]
     # The pair is rival over winner; the sentence gives winner over rival.
-    low, high = (None if not bound else 1 / bound for bound in (pair.ci_high, pair.ci_low))
+    low, high = reciprocal_interval(pair.ci_low, pair.ci_high)
     rival, won = scheduler_text(rivals[0]), scheduler_text(winner)
     next_best = f"with {rival}, the next best" if len(rivals) > 1 else f"with {rival}"
     effect = effect_of(1 / pair.ratio, low, high)

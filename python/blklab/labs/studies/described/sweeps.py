@@ -10,6 +10,7 @@ from blklab.analysis.values import values_begun
 from blklab.labs.studies.described.parts import MeasuredSeries
 from blklab.labs.studies.described.runs import ByBlock, series_workload
 from blklab.labs.studies.replication.result import IntervalEstimate
+from blklab.quantities.ratios import reciprocal_interval
 from blklab.records.experiment import ExperimentRecord
 
 
@@ -56,6 +57,4 @@ def effect_estimate(effect: Effect) -> IntervalEstimate:
 
 def inverse(ratio: IntervalEstimate) -> IntervalEstimate:
     """The reciprocal of a ratio, with its interval."""
-    if ratio.low is None or ratio.high is None:
-        return IntervalEstimate(1 / ratio.value)
-    return IntervalEstimate(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
+    return IntervalEstimate(1 / ratio.value, *reciprocal_interval(ratio.low, ratio.high))

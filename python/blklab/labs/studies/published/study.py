@@ -7,6 +7,7 @@ the study, the analyses of these values, and the conclusions that the study prin
 from __future__ import annotations
 
 import errno
+import functools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,7 +162,7 @@ def read_study_table(folder: Path, file: str, place: str, model: type[Model]) ->
     """
     where = f"{place}/{file}"
     try:
-        return model.model_validate(tomllib.loads(read_study_file(folder / file)))
+        return model.model_validate(_parsed(read_study_file(folder / file), model))
     except OSError as error:
         raise SpecError(f"{where}: cannot be read: {reason_of(error)}", hint=_HOW_TO) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -170,6 +171,12 @@ def read_study_table(folder: Path, file: str, place: str, model: type[Model]) ->
         raise SpecError(f"{where}: is nested too deeply", hint=_HOW_TO) from error
     except ValidationError as error:
         raise SpecError(f"{where}: {first_mistake(error)}", hint=_HOW_TO) from error
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str, model: type[BaseModel]) -> BaseModel:
+    """A command asks for a study's tables many times; the models are frozen."""
+    return model.model_validate(tomllib.loads(text))
 
 
 def read_study_file(path: Path) -> str:
