@@ -54,7 +54,7 @@ class ProgressDisplay(ProgressLine):
         self._begun_ns = time.monotonic_ns()
         if not self._quiet:
             if self._names_runs:
-                self._console.print(f"run {record.run_id}: {record.target.summary}", soft_wrap=True)
+                self._console.prose(f"run {record.run_id}: {record.target.summary}")
             # Notes are in the report, once.
             for warning in split(record.warnings)[0]:
                 self.note(warning)
@@ -63,7 +63,7 @@ class ProgressDisplay(ProgressLine):
         """Prints what will be done, and for how long at most."""
         if self._quiet or not self._plans:
             return
-        self._console.print(plan_text(outlook), soft_wrap=True)
+        self._console.prose(plan_text(outlook))
         if outlook.shortage is not None:
             self.note(shortage_text(outlook.shortage, outlook.schedulers))
 

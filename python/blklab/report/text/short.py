@@ -121,7 +121,7 @@ def _tail(
         if steps[0].command is not None:
             lines.append(printer.text("    ").append_text(printer.text(steps[0].command, "bold")))
     more_of_it = report_file or f"blklab report {document.run} -v"
-    lines.append(printer.text("All figures and charts: ").append_text(printer.text(more_of_it, "bold")))
+    lines += printer.wrapped("All figures and charts: ", (more_of_it, "bold"))
     answer = answer_of(document)
     last = answer.sentence if len(answer.sentence) <= printer.console.width else f"{answer.headline}."
     return [*lines, *printer.wrapped((last, STATUS_STYLES[document.verdict.status]), most=1)]
