@@ -238,3 +238,20 @@ def test_workloads_without_room_are_counted_and_no_sentence_is_cut() -> None:
     sentences = re.split(r"\na-workload-with-a-long-name-\d+: ", shown)[1:]
     assert found and f"… and {12 - len(sentences)} more workloads (-v)" in printed
     assert all(sentence.endswith(("the next best", "next\nbest")) for sentence in sentences)
+
+
+def test_an_open_workload_says_what_is_lost_with_the_recommended_scheduler() -> None:
+    labels = ["none", "mq-deadline", "kyber", "bfq"]
+    workloads = [make_workload(f"load-{number}") for number in range(4)]
+    spec = make_spec(labels, workloads, blocks=8).model_copy(update={"good_enough": 0.05})
+    record = make_experiment(
+        spec, behaviours={label: SchedulerBehaviour(1.0, noise=0.02) for label in labels}
+    )
+    document = compare_document(record, analyse(record))
+    chosen = document.verdict.recommendation
+    assert chosen.action == "keep"
+    told = " ".join(_printed(document).split())
+    for name in ("load-0", "load-3"):
+        line = told.partition(f"{name}: ")[2].partition("load-")[0]
+        assert line.startswith("undecided between ")
+        assert f"is lost with {chosen.scheduler}" in line

@@ -22,8 +22,7 @@ from blklab.quantities.visible import visible, visible_lines
 _UNBROKEN = re.compile(
     r"(?:\[[^\[\]]{1,40}\]|\d %|`[^`]{1,60}`|--[a-z][a-z-]* (?=[\w.])|\S)+(?:\s+|$)|\s+",
 )
-"""A word with the space behind it; intervals, percentages, commands, and options with their values are one."""
-
+"""A word and the space behind it; an interval, a percentage, a command, an option and its value are one."""
 
 
 def styled(*parts: str | tuple[str, str]) -> Text:
