@@ -189,3 +189,28 @@ def test_the_plan_is_wrapped_at_words(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = next(number for number, line in enumerate(lines) if line.startswith("4 schedulers"))
     assert lines[plan + 1] == "keeps what is known)"
     assert "--budget 4m" in "\n".join(lines)
+
+
+def test_a_second_budget_is_named_only_if_it_is_longer(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    display = ProgressDisplay(quiet=False, tells_plan=False)
+
+    def shortage(seconds: int) -> Shortage:
+        return Shortage(blocks=1, needed=6, budget_ns=60 * 10**9, enough_ns=seconds * 10**9)
+
+    display.planned(
+        Outlook(
+            schedulers=4,
+            workloads=4,
+            blocks=None,
+            budget_ns=60 * 10**9,
+            ends_when_settled=True,
+            shortage=shortage(480),
+        )
+    )
+    display.falls_short(shortage(180), 4)
+    assert capsys.readouterr().err == ""
+    display.falls_short(shortage(600), 4)
+    assert "--budget 10m" in capsys.readouterr().err

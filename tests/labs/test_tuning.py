@@ -190,6 +190,7 @@ def test_settings_without_effect_are_not_recommended(tmp_path: Path) -> None:
     assert found.recommendation is None
     document = TuneDocument.of(found)
     assert "Nothing was confirmed" in headline(document)
+    assert headline(document.model_copy(update={"default": "none"})).endswith("to beat `none`")
     assert "0 refused" in tune_html(document)
 
 

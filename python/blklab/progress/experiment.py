@@ -37,6 +37,8 @@ class ProgressDisplay(ProgressLine):
         self._begun_ns = time.monotonic_ns()
         self._plans = tells_plan
         self._names_runs = names_runs
+        self._named_budget_ns = 0
+        """A budget that the plan called enough for an answer."""
         self._in_stretch = False
         """Whether a stretch of slots is under way."""
         self._last_failure: tuple[str, int, str | None] | None = None
@@ -61,6 +63,8 @@ class ProgressDisplay(ProgressLine):
 
     def planned(self, outlook: Outlook) -> None:
         """Prints what will be done, and for how long at most."""
+        if outlook.shortage is not None:
+            self._named_budget_ns = outlook.shortage.enough_ns
         if self._quiet or not self._plans:
             return
         self._console.prose(plan_text(outlook))
@@ -68,8 +72,8 @@ class ProgressDisplay(ProgressLine):
             self.note(shortage_text(outlook.shortage, outlook.schedulers))
 
     def falls_short(self, shortage: Shortage, schedulers: int) -> None:
-        """Says, unless all is quiet, that an answer needs a longer budget, and which."""
-        if not self._quiet:
+        """Says, unless all is quiet, that an answer needs a longer budget than the plan named, and which."""
+        if not self._quiet and shortage.enough_ns > self._named_budget_ns:
             self.note(shortage_text(shortage, schedulers))
 
     def progressed(self, progress: RunProgress) -> None:

@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 
 from blklab.labs.tuning.document import ConfirmedCandidatePart, GainPart, TrialPart, TuneDocument
-from blklab.quantities.formatting import count_of, metric_title, ratio_text
+from blklab.quantities.formatting import count_of, metric_title, ratio_text, scheduler_text
 
 
 def headline(document: TuneDocument) -> str:
     """The answer in one line."""
     if document.recommendation is not None:
-        return f"{document.recommendation.choice} beats {document.default}"
-    return f"Nothing was confirmed to beat {document.default}"
+        return f"{scheduler_text(document.recommendation.choice)} beats {scheduler_text(document.default)}"
+    return f"Nothing was confirmed to beat {scheduler_text(document.default)}"
 
 
 def sentences(document: TuneDocument) -> list[str]:
@@ -43,19 +43,20 @@ def choice_text(trial: TrialPart) -> str:
 
 
 def _confirmed(document: TuneDocument, found: ConfirmedCandidatePart | None) -> str:
+    default = scheduler_text(document.default)
     if found is not None:
-        return f"On {document.target} it has {_gains_text(found.gains)}, against {document.default}."
+        return f"On {document.target} it has {_gains_text(found.gains)}, against {default}."
     if document.confirmation is None and document.finalists:
         return f"{document.target} refuses every candidate that the model prefers."
     if document.confirmation is None:
         return (
-            f"On the model no candidate is better than {document.default} by half a percent, so "
+            f"On the model no candidate is better than {default} by half a percent, so "
             f"{document.target} was not asked."
         )
     finalists = count_of(len(document.finalists), "candidate")
     return (
         f"The model prefers {finalists}, but on {document.target} none of them is known to be better than "
-        f"{document.default}: {document.confirmation.verdict.text}."
+        f"{default}: {document.confirmation.verdict.text}."
     )
 
 
