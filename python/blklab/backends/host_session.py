@@ -42,7 +42,6 @@ from blklab.linux.load.hdparm import Hdparm
 from blklab.linux.load.lost_disks import loads_end_with_their_disks
 from blklab.linux.load.numa import numa_warnings
 from blklab.linux.load.precondition import (
-    LONGEST_S,
     check_precondition,
     files_to_overwrite,
     precondition,
@@ -258,9 +257,7 @@ class HostSession:
         if self._options.precondition and not self._preconditioned:
             folder = self._run_folder.ready()
             files = files_to_overwrite(self._space, workloads)
-            announce(
-                f"preconditioning: overwriting {self._target.target} at random, at most {LONGEST_S // 60} min"
-            )
+            announce(f"preconditioning: overwriting {self._target.target} at random")
             announce(precondition(self._fio, files, folder=self._context.data_folder, work_folder=folder))
             self._preconditioned = True
         for load, own in self._loads.by_kind(workloads):

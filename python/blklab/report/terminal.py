@@ -20,9 +20,9 @@ from rich.text import Text
 from blklab.quantities.visible import visible, visible_lines
 
 _UNBROKEN = re.compile(
-    r"(?:\[[^\[\]]{1,40}\]|\d %|`[^`]{1,60}`|--[a-z][a-z-]* (?=[\w.])|\S)+(?:\s+|$)|\s+",
+    r"(?:\[[^\[\]]{1,40}\]|\d %|`[^`]{1,60}`|--[a-z][a-z-]* (?=\d)|\S)+(?:\s+|$)|\s+",
 )
-"""A word and the space behind it; an interval, a percentage, a command, an option and its value are one."""
+"""A word and the space behind it; an interval, a percentage, a command, an option and its number are one."""
 
 
 def styled(*parts: str | tuple[str, str]) -> Text:

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from blklab.labs.tuning.document import ConfirmedCandidatePart, GainPart, TrialPart, TuneDocument
 from blklab.quantities.formatting import count_of, metric_title, ratio_text, scheduler_text
 
+_NOTICEABLE = 0.0005
+"""Less is 0.0 % in print."""
+
 
 def headline(document: TuneDocument) -> str:
     """The answer in one line."""
@@ -22,10 +25,17 @@ def sentences(document: TuneDocument) -> list[str]:
     best = max((one for one in document.trials if one.score is not None), key=_score, default=None)
     said.append(
         f"The search tried {len(document.trials)} of {document.candidates:,} candidates on "
-        f"{document.model} in {count_of(document.simulated_runs, 'simulated run')}"
-        + ("." if best is None else f"; the best there is {_percent(_score(best))} better than the default.")
+        f"{document.model} in {count_of(document.simulated_runs, 'simulated run')}" + _best_there(best)
     )
     return said
+
+
+def _best_there(best: TrialPart | None) -> str:
+    if best is None:
+        return "."
+    if _score(best) - 1 < _NOTICEABLE:
+        return "; the best there is as good as the default."
+    return f"; the best there is {_percent(_score(best))} better than the default."
 
 
 def finalist_rows(document: TuneDocument) -> list[tuple[str, str, str]]:
@@ -49,9 +59,10 @@ def _confirmed(document: TuneDocument, found: ConfirmedCandidatePart | None) -> 
     if document.confirmation is None and document.finalists:
         return f"{document.target} refuses every candidate that the model prefers."
     if document.confirmation is None:
-        return (
-            f"On the model no candidate is better than {default} by half a percent, so "
-            f"{document.target} was not asked."
+        return f"On the model no candidate is better than {default} by half a percent, so " + (
+            "there is nothing to confirm."
+            if document.model == document.target
+            else f"{document.target} was not asked."
         )
     finalists = count_of(len(document.finalists), "candidate")
     return (
