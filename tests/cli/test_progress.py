@@ -214,3 +214,16 @@ def test_a_second_budget_is_named_only_if_it_is_longer(
     assert capsys.readouterr().err == ""
     display.falls_short(shortage(600), 4)
     assert "--budget 10m" in capsys.readouterr().err
+
+
+def test_a_plan_without_a_budget_says_how_long_it_may_take() -> None:
+    plan = Outlook(
+        schedulers=4,
+        workloads=2,
+        blocks=18,
+        budget_ns=None,
+        ends_when_settled=True,
+        shortage=None,
+        longest_ns=900 * 10**9,
+    )
+    assert "at most 18 repetitions (about 15 min), ends as soon" in plan_text(plan)

@@ -212,7 +212,7 @@ class _Sample:
         return [Text("sample 1")]
 
     def rows_of_cells(self, order: str | None = None) -> list[tuple[str, ...]]:
-        rows = [
+        rows: list[tuple[str, ...]] = [
             (
                 "14424",
                 "56.3 MiB/s",

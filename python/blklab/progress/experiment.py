@@ -123,7 +123,8 @@ def plan_text(outlook: Outlook) -> str:
         parts.append(f"at most {rough_duration(outlook.budget_ns)}{longer}")
     if outlook.blocks is not None:
         most = "at most " if outlook.ends_when_settled else ""
-        parts.append(f"{most}{count_of(outlook.blocks, 'repetition')}")
+        about = "" if outlook.longest_ns is None else f" (about {rough_duration(outlook.longest_ns)})"
+        parts.append(f"{most}{count_of(outlook.blocks, 'repetition')}{about}")
     if outlook.ends_when_settled:
         parts.append("ends as soon as it is settled")
     return f"{', '.join(parts)} (Ctrl-C keeps what is known)"
