@@ -107,7 +107,7 @@ def show_live(stream: Iterator[ScreenSample]) -> None:
 
 
 def screen_of(sample: ScreenSample, console: Terminal, order: str | None) -> Group:
-    """What fits on the screen: names of tasks first, and the keys in the last line."""
+    """Lay out a sample for the screen: names of tasks first, and the keys in the last line."""
     width = console.size.width
     heading = [line for text in sample.heading() for line in console.wrapped(text, width)]
     footing = [line for text in sample.footing() for line in console.wrapped(styled(text), width)]

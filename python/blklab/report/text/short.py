@@ -163,7 +163,7 @@ def _middle(document: CompareDocument, printer: Printer, room: int) -> list[Text
 
 
 def _at_stake(document: CompareDocument, verdict: MetricVerdictPart) -> str:
-    """What the recommended scheduler loses at most where the first place is open."""
+    """The most that the recommended scheduler loses where the first place is open."""
     chosen = document.verdict.recommendation.scheduler
     bound = next((one.bound for one in verdict.regret if one.label == chosen), None)
     if chosen is None or bound is None or verdict.status != "undecided":
