@@ -99,6 +99,15 @@ def test_what_a_flag_answers_is_not_asked(answers: Any, capsys: pytest.CaptureFi
     assert (document["use"], document["aim"]) == ("desktop", "throughput")
 
 
+def test_yes_takes_what_has_a_default_on_a_terminal_too(
+    answers: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers("4")
+    document, told = _advised(capsys, DEVICE, "--yes", "-q")
+    assert told.count("?") == 1
+    assert (document["use"], document["aim"]) == ("files", "usual")
+
+
 def test_a_wrong_answer_is_asked_again(answers: Any, capsys: pytest.CaptureFixture[str]) -> None:
     answers("9", "postgres", "database", "", "n")
     document, told = _advised(capsys, DEVICE)

@@ -165,6 +165,7 @@ def test_an_interrupted_comparison_keeps_what_it_has_and_goes_on(job: str, tmp_p
     _, errors = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130, errors
     assert "continue with: blklab compare --resume" in errors
+    assert "what is known so far: blklab report" in errors
     runs = stored_runs()
     assert runs[0]["state"] == "interrupted"
     blocks = str(runs[0]["samples"] // 2 + 3)

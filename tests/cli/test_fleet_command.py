@@ -57,6 +57,18 @@ def test_a_class_has_a_verdict(url: str, capsys: pytest.CaptureFixture[str]) -> 
     assert "`none` is best for non-rotational scsi drives" in capsys.readouterr().out
 
 
+def test_too_few_drives_are_named_as_the_reason(
+    tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "one"
+    folder.mkdir()
+    alone = _stored(folder, make_fleet({"none": 0.0, "bfq": 0.15}, drives=1))
+    assert run(["fleet", "--model", "EXAMPLE*", "--store", alone]) == 0
+    assert "1 drive cannot speak for a class: compare on 3 or more" in capsys.readouterr().out
+    assert run(["fleet", "--model", "EXAMPLE*", "--store", url]) == 0
+    assert "cannot speak" not in capsys.readouterr().out
+
+
 def test_the_document_satisfies_its_schema(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["fleet", "--model", "EXAMPLE*", "--store", url, "--json"]) == 0
     document = _validated(capsys.readouterr().out, "fleet-1.json")

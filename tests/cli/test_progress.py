@@ -167,3 +167,63 @@ def test_a_budget_that_the_pilots_left_too_short_is_told(
     with ProgressDisplay(quiet=quiet) as display:
         display.falls_short(Shortage(40_000_000_000, 2, 9, 70_000_000_000), 4)
     assert ("an answer needs 9: --budget 70s" in capsys.readouterr().err) is not quiet
+
+
+def test_the_plan_is_wrapped_at_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    terminal = Terminal(file=file, width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(progress_line, "console_err", lambda: terminal)
+    shortage = Shortage(blocks=2, needed=5, budget_ns=90 * 10**9, enough_ns=230 * 10**9)
+    ProgressDisplay(quiet=False).planned(
+        Outlook(
+            schedulers=4,
+            workloads=2,
+            blocks=None,
+            budget_ns=90 * 10**9,
+            ends_when_settled=True,
+            shortage=shortage,
+        )
+    )
+    lines = file.getvalue().splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    plan = next(number for number, line in enumerate(lines) if line.startswith("4 schedulers"))
+    assert lines[plan + 1] == "keeps what is known)"
+    assert "--budget 4m" in "\n".join(lines)
+
+
+def test_a_second_budget_is_named_only_if_it_is_longer(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    display = ProgressDisplay(quiet=False, tells_plan=False)
+
+    def shortage(seconds: int) -> Shortage:
+        return Shortage(blocks=1, needed=6, budget_ns=60 * 10**9, enough_ns=seconds * 10**9)
+
+    display.planned(
+        Outlook(
+            schedulers=4,
+            workloads=4,
+            blocks=None,
+            budget_ns=60 * 10**9,
+            ends_when_settled=True,
+            shortage=shortage(480),
+        )
+    )
+    display.falls_short(shortage(180), 4)
+    assert capsys.readouterr().err == ""
+    display.falls_short(shortage(600), 4)
+    assert "--budget 10m" in capsys.readouterr().err
+
+
+def test_a_plan_without_a_budget_says_how_long_it_may_take() -> None:
+    plan = Outlook(
+        schedulers=4,
+        workloads=2,
+        blocks=18,
+        budget_ns=None,
+        ends_when_settled=True,
+        shortage=None,
+        longest_ns=900 * 10**9,
+    )
+    assert "at most 18 repetitions (about 15 min), ends as soon" in plan_text(plan)

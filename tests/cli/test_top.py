@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
+import pty
 import re
 import shutil
 import subprocess
@@ -13,13 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.text import Text
 
-from blklab.cli import run
+from blklab.cli import run, top_waits
+from blklab.cli.top_screen import screen_of
 from blklab.errors import ExitCode, RequirementError
 from blklab.labs.studies.ionice.reading import WITHOUT_LEVELS
 from blklab.linux.processes.io_priority import IoClass, priority_of, priority_support
 from blklab.linux.processes.task_io import TaskRate, TaskReader, by_process, rates
 from blklab.recordings.waits import TaskWaits
+from blklab.report.terminal import Terminal
 from blklab.report.waits.text import task_name
 from waiting import wait_until
 
@@ -193,3 +200,65 @@ def test_the_root_group_is_not_written_behind_a_name() -> None:
     in_root = TaskWaits.model_construct(**fields)
     assert task_name(in_root) == "dd[7]"
     assert task_name(in_root.model_copy(update={"cgroup": "/a.slice"})) == "dd[7] /a.slice"
+
+
+class _Sample:
+    """Tasks with long names, on a busy disk."""
+
+    columns = top_waits.COLUMNS
+    orders = top_waits.ORDERS
+
+    def heading(self) -> list[Text]:
+        return [Text("sample 1")]
+
+    def rows_of_cells(self, order: str | None = None) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [
+            (
+                "14424",
+                "56.3 MiB/s",
+                "10.1 \u00b5s",
+                "4.42 \u00b5s",
+                "558 \u00b5s",
+                "844 \u00b5s",
+                "3.42 ms",
+                name,
+            )
+            for name in ("postgres[123456]", "kworker/u8:5[77]")
+        ]
+        return rows[::-1] if order == "b" else rows
+
+    def footing(self) -> list[str]:
+        return []
+
+    def as_json(self) -> dict[str, Any]:
+        return {}
+
+
+@pytest.mark.parametrize(("width", "has_all"), [(80, False), (120, True)])
+def test_a_narrow_screen_shows_whole_names_and_its_keys(width: int, *, has_all: bool) -> None:
+    console = Terminal(file=io.StringIO(), width=width, height=24, force_terminal=True, color_system=None)
+    console.print(screen_of(_Sample(), console, None))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]  # a StringIO
+    assert all(len(line.rstrip()) <= width for line in lines)
+    assert lines[1].startswith("TASK")
+    assert lines[2].startswith("postgres[123456] ")
+    assert ("MAX" in lines[1]) == has_all
+    assert "q quits; sort by: w waiting (now), i I/Os, b bytes" in lines[-1]
+    console.print(screen_of(_Sample(), console, "b"))
+    assert "b bytes (now)" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="this kernel does not count I/O by task")
+def test_q_ends_the_live_screen() -> None:
+    process, terminal = pty.fork()
+    if process == 0:  # pragma: no cover - another process
+        os.execv(sys.executable, [sys.executable, "-m", "blklab", "top", "-d", "100ms"])  # noqa: S606
+    shown = b""
+    while b"q quits" not in shown:
+        shown += os.read(terminal, 4096)
+    os.write(terminal, b"q")
+    with contextlib.suppress(OSError):  # the terminal is gone with the process
+        while os.read(terminal, 4096):
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == ExitCode.OK
+    os.close(terminal)

@@ -112,7 +112,7 @@ def test_for_a_disk_that_is_idle_most_of_the_time_a_scheduler_has_little_to_do(
         printed = " ".join(capsys.readouterr().out.split())
         assert printed.startswith(answer)
     assert "<h1" in (page := where_html(where_document("sda", analyse_waits(trace))))
-    assert "a scheduler has little to do" in page
+    assert "a scheduler has little to do.</h1>" in page
 
 
 def test_a_disk_at_work_for_a_tenth_of_the_time_is_not_idle(
@@ -138,6 +138,22 @@ def test_what_waits_before_an_idle_disk_is_held_back_by_a_scheduler(
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.startswith("A scheduler matters here: 99 % of the waiting was in the queue.")
     assert "For most of it the device was idle" in printed
+
+
+def test_a_task_that_waits_for_itself_has_nobody_to_be_preferred_to(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Eight reads of one task at once: most of the time in the queue, behind its own."""
+    events = sorted(
+        (us / 1e6, f"{kind} R {8000 * number + 8} + 8 [dd]")
+        for number in range(8)
+        for kind, us in (("Q", number), ("D", 1000 * number + 10), ("C", 1000 * number + 1000))
+    )
+    trace.write_text("".join(f"  8,0 0 1 {at:.9f} 700 {what}\n" for at, what in events))
+    assert run(["where", str(trace)]) == ExitCode.OK
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "A scheduler matters" not in printed
+    assert "of that behind the same task's I/O: a scheduler can put it in order" in printed
 
 
 def test_bursts_on_an_idle_disk_are_told(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,3 +87,11 @@ def test_an_unknown_purpose_is_answered_with_a_close_one(capsys: pytest.CaptureF
     assert "did you mean database?" in capsys.readouterr().err
     assert run(["workloads", "--for", "database", "pgbench"]) == ExitCode.USAGE
     assert "leave the names out" in capsys.readouterr().err
+
+
+def test_the_list_says_how_to_find_those_for_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["workloads"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "blklab workloads --for database|" in last
+    assert run(["workloads", "--for", "database"]) == 0
+    assert "stand for a machine" not in capsys.readouterr().out

@@ -43,6 +43,16 @@ def test_models_and_fixed_numbers_have_no_shortage() -> None:
     assert (outlook.shortage, outlook.blocks, outlook.ends_when_settled) == (None, 3, False)
 
 
+def test_a_number_of_repetitions_has_a_time_on_a_disk_only() -> None:
+    fixed = _spec(1, stopping="fixed", blocks=3, budget_ns=None)
+    longest_ns = outlook_of(fixed, [], in_real_time=True).longest_ns
+    assert longest_ns is not None
+    # Three repetitions of four schedulers and two loads of 5 s.
+    assert 3 * 4 * 2 * 5 * SECOND_NS < longest_ns < 2 * 3 * 4 * 2 * 5 * SECOND_NS
+    assert outlook_of(fixed, [], in_real_time=False).longest_ns is None
+    assert outlook_of(_spec(90), [], in_real_time=True).longest_ns is None
+
+
 def test_what_the_pilots_leave_may_be_too_little_for_an_answer() -> None:
     slots = {
         "reads": SlotDecision(slot_ns=SECOND_NS, reason="a pilot"),

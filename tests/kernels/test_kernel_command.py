@@ -60,7 +60,12 @@ def test_a_dry_run_changes_nothing(
 ) -> None:
     arguments = [*_build_slow(kernel_tree, kernel_patch), "--dry-run"]
     assert run(arguments) == 0
-    assert "block/kyber.c" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "block/kyber.c" in printed
+    assert [line for line in printed.splitlines() if "instrument" in line] == [
+        line for line in printed.splitlines() if line.startswith("  instruments, where they apply: ")
+    ]
+    assert printed.count("instruments, where they apply: ") == 1
     assert run([*arguments, "--json", "-"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["exists"] is False and document["needed_bytes"] > 0

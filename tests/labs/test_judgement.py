@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -262,9 +263,17 @@ def test_page_and_document_repeat_and_name_the_worst_first(judgement_of: Callabl
     assert page == page_of(judgement_of(1.2, 0.8))
     assert page.startswith("Slower for some, faster for others.\n")
     assert page.index("Slower:\n") < page.index("Faster:\n")
-    assert max(map(len, page.splitlines())) <= 110
+    assert max(map(len, page.splitlines())) <= 80
+    place = judgement_of(1.2, 0.8).answers[0].question
+    assert f"\n  {place.disk}, {place.scheduler}\n" in page
     first, second = (JudgementDocument.of(judgement_of(1.2, 0.8)).model_dump_json() for _ in range(2))
     assert first == second
+
+
+def test_a_speed_near_nothing_is_a_fraction(judgement_of: Callable[..., Judgement]) -> None:
+    page = page_of(judgement_of(0.002))
+    assert re.search(r" 1/[45]\d\d ", page)
+    assert "e-0" not in page
 
 
 def test_counts_of_questions_with_several_answers_do_not_look_like_a_sum(

@@ -116,8 +116,8 @@ class NoGround:
         raise AssertionError
 
 
-def test_conditioning_does_not_count_against_the_budget(tmp_path: Path) -> None:
-    design = SavedDesign(
+def _design() -> SavedDesign:
+    return SavedDesign(
         target="/srv",
         disk="",
         capacity_bytes=1,
@@ -127,15 +127,19 @@ def test_conditioning_does_not_count_against_the_budget(tmp_path: Path) -> None:
         machine="ordinary",
         until_steady=True,
     )
+
+
+def test_conditioning_does_not_count_against_the_budget(tmp_path: Path) -> None:
     load = conditioning_load(1 << 30, 256)
     rounds = [measured(load, 100, took_s=60, number=number) for number in range(5)]
     later = [measured(REFERENCE, 100, took_s=1, number=number) for number in range(5, 8)]
-    saved = SavedMeasurements(tmp_path / "disk.measurements", design, [*rounds, *later])
+    saved = SavedMeasurements(tmp_path / "disk.measurements", _design(), [*rounds, *later])
     runs = Runs(NoGround(), saved, planned=3, budget_ns=100_000_000_000, observer=SilentObserver())
     assert conditioned(runs.one, load).reached
     assert runs.at_end
     runs.begin_budget()
     assert runs.spent_s == 0
+    assert runs.measured_s == 5 * 60
     for left in (2, 1, 0):
         assert not runs.at_end
         assert runs.next_is_saved
@@ -143,3 +147,27 @@ def test_conditioning_does_not_count_against_the_budget(tmp_path: Path) -> None:
         assert runs.spent_s == 3 - left
     assert runs.at_end
     assert not runs.next_is_saved
+
+
+def test_runs_that_are_made_in_any_case_are_part_of_the_time_left(tmp_path: Path) -> None:
+    left: list[int] = []
+
+    class Told(SilentObserver):
+        def measuring(self, load: CalibrationLoad, *, done: int, planned: int, left_ns: int) -> None:
+            left.append(left_ns)
+
+    class Instant(NoGround):
+        def measure(self, load: CalibrationLoad, *, number: int, runtime_us: int) -> DiskMeasurement:
+            return measured(load, 100, took_s=0, number=number)
+
+        def prepare(self, loads: Sequence[CalibrationLoad], announce: Announce) -> None:
+            pass
+
+    made = [measured(REFERENCE, 100, took_s=2, number=number) for number in range(3)]
+    saved = SavedMeasurements(tmp_path / "disk.measurements", _design(), made)
+    # Six seconds are spent of five.
+    runs = Runs(Instant(), saved, planned=100, budget_ns=5_000_000_000, observer=Told())
+    runs.make([REFERENCE] * 3, 1_000_000)
+    runs.need(7)
+    runs.one(REFERENCE, 1_000_000)
+    assert left == [7 * 2_000_000_000]

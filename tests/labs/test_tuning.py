@@ -15,7 +15,7 @@ from blklab.labs.tuning.importance import importances
 from blklab.labs.tuning.model import model_for, opened
 from blklab.labs.tuning.page import tune_html
 from blklab.labs.tuning.space import Space, Work, chosen, search_space
-from blklab.labs.tuning.text import headline
+from blklab.labs.tuning.text import headline, sentences
 from blklab.labs.tuning.trials import ModelTrials, Trial, dimensions_of
 from blklab.labs.tuning.tuning import Tuning, TuningRequest, prepare, tune
 from blklab.records.store import Store
@@ -190,6 +190,11 @@ def test_settings_without_effect_are_not_recommended(tmp_path: Path) -> None:
     assert found.recommendation is None
     document = TuneDocument.of(found)
     assert "Nothing was confirmed" in headline(document)
+    assert headline(document.model_copy(update={"default": "none"})).endswith("to beat `none`")
+    confirmed, searched = sentences(document)
+    # The model is the target here.
+    assert confirmed.endswith("so there is nothing to confirm.")
+    assert searched.endswith("the best there is as good as the default.")
     assert "0 refused" in tune_html(document)
 
 

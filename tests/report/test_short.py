@@ -21,6 +21,7 @@ from blklab.report.sentences.losses import loss_text
 from blklab.report.summary.failures import failures_of, lost_slots_sentence
 from blklab.report.summary.job_shares import ratio_text
 from blklab.report.terminal import Terminal
+from blklab.report.text.advice import next_steps
 from blklab.report.text.answer import answer_of
 from blklab.report.text.comparison import render
 from blklab.report.text.printer import Printer
@@ -238,3 +239,49 @@ def test_workloads_without_room_are_counted_and_no_sentence_is_cut() -> None:
     sentences = re.split(r"\na-workload-with-a-long-name-\d+: ", shown)[1:]
     assert found and f"… and {12 - len(sentences)} more workloads (-v)" in printed
     assert all(sentence.endswith(("the next best", "next\nbest")) for sentence in sentences)
+
+
+def test_an_open_workload_says_what_is_lost_with_the_recommended_scheduler() -> None:
+    labels = ["none", "mq-deadline", "kyber", "bfq"]
+    workloads = [make_workload(f"load-{number}") for number in range(4)]
+    spec = make_spec(labels, workloads, blocks=8).model_copy(update={"good_enough": 0.05})
+    record = make_experiment(
+        spec, behaviours={label: SchedulerBehaviour(1.0, noise=0.02) for label in labels}
+    )
+    document = compare_document(record, analyse(record))
+    chosen = document.verdict.recommendation
+    assert chosen.action == "keep"
+    told = " ".join(_printed(document).split())
+    for name in ("load-0", "load-3"):
+        line = told.partition(f"{name}: ")[2].partition("load-")[0]
+        assert line.startswith("undecided between ")
+        assert f"is lost with {chosen.scheduler}" in line
+
+
+def test_a_load_with_too_few_repetitions_is_named_and_the_next_step_is_more_of_it() -> None:
+    document = _document_of(SWITCHBACKS["mixed"]())
+    blocks = next(part for part in document.designs if part.slot_ns is None)
+    few = blocks.model_copy(update={"rounds": 2})
+    verdict = document.verdict.model_copy(
+        update={
+            "status": "undecided",
+            "candidates": list(document.verdict.candidates or ["none", "bfq"]),
+            "recommendation": document.verdict.recommendation.model_copy(
+                update={"action": "unknown", "reason": "too_few", "scheduler": None}
+            ),
+        }
+    )
+    short = document.model_copy(
+        update={
+            "verdict": verdict,
+            "designs": [few if part is blocks else part for part in document.designs],
+        }
+    )
+    assert answer_of(short).reason == f"2 repetitions of {blocks.workload} are too few for an answer"
+    (step,) = [step for step in next_steps(short) if step.command is not None]
+    assert f"repetitions of {blocks.workload}; to go on:" in step.text
+    assert step.command is not None and " --budget " in step.command
+
+
+def _document_of(record: ExperimentRecord) -> CompareDocument:
+    return compare_document(record, analyse(record))

@@ -83,3 +83,25 @@ def test_a_document_means_the_same_afterwards(text: str) -> None:
 def test_ordinary_text_is_left_alone() -> None:
     ordinary = "Überschrift 5 µs → ★ “x” C:\\n 日本語"
     assert visible(ordinary) == visible_lines(ordinary) == visible_document(ordinary) == ordinary
+
+
+def _told(*parts: str, on_terminal: bool, width: int = 40) -> list[str]:
+    file = io.StringIO()
+    Terminal(file=file, width=width, force_terminal=on_terminal, color_system=None).prose(*parts)
+    return file.getvalue().splitlines()
+
+
+def test_a_sentence_is_wrapped_at_words_and_no_command_is_torn() -> None:
+    parts = ("note: ", "an answer of these four needs 5: --budget 4m, or `blklab compare --resume`")
+    assert _told(*parts, on_terminal=True) == [
+        "note: an answer of these four needs 5:",
+        "--budget 4m, or",
+        "`blklab compare --resume`",
+    ]
+    # A program that reads it looks for the whole sentence.
+    assert _told(*parts, on_terminal=False) == ["".join(parts)]
+
+
+def test_a_path_stays_whole() -> None:
+    path = "/a" * 30
+    assert _told(f"written to {path}", on_terminal=True) == ["written to", path]

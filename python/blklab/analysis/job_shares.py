@@ -24,9 +24,9 @@ class JobRate:
 
     job: str
     bytes_per_second: float
-    """Median over runs."""
+    """Mean over runs, so that the jobs' rates add up to the workload's."""
     share: float
-    """Of the bytes of all jobs; median over runs."""
+    """Of the bytes of all jobs; mean over runs."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def _shares(workload: str, scheduler: str, samples: Sequence[RunSample], confide
     rates = [
         JobRate(
             name,
-            statistics.median(_rate(_named(sample, name)) for sample in samples),
-            statistics.median(
+            statistics.fmean(_rate(_named(sample, name)) for sample in samples),
+            statistics.fmean(
                 part / total if total else 0.0 for part, total in zip(bytes_of[name], whole, strict=True)
             ),
         )

@@ -63,9 +63,11 @@ def advise_and_show(
     quiet: bool,
 ) -> int:
     """Asks, plans, compares, and sets the best scheduler if that is wanted."""
-    asks = is_interactive()
-    if not asks:
+    somebody = is_interactive()
+    if not somebody:
         _require_flags(use, begins=yes or dry_run)
+    # Who says yes beforehand has no wish for questions that have an answer already.
+    asks = somebody and not yes
     require_writable(json_file)
     given = _Given(target, use, watch_time, budget, aim, store_url)
     wish = _settled(given, asks=asks, checks=not dry_run)
@@ -77,11 +79,11 @@ def advise_and_show(
     plan = _plan_lines(wish, settled, outlook)
     if dry_run:
         if json_file != "-":
-            _print(console_out(), [*plan, "the same by hand:", *wish.commands])
+            _print(console_out(), plan, ["the same by hand:", *wish.commands])
         return _finish(document, json_file)
-    _print(console_err(), plan)
+    _print(console_err(), plan, [])
     if not yes and not _confirms("Begin?", default=True):
-        _print(console_err(), ["Nothing was started. The same later:", *wish.commands])
+        _print(console_err(), [], ["Nothing was started. The same later:", *wish.commands])
         return _finish(document, json_file)
     if wish.watching is not None:
         _watch(wish)
@@ -96,7 +98,7 @@ def advise_and_show(
         tells_plan=wish.watching is not None,
     )
     found = compared.documents[0]
-    if _is_to_apply(found, applies, asks=asks):
+    if _is_to_apply(found, applies, asks=somebody):
         apply_run(found.run, store_url, prints=shows)
         document = document.model_copy(update={"applied": True})
     return _finish(_with_answer(document, found), json_file)
@@ -159,10 +161,10 @@ def _settled(given: _Given, *, asks: bool, checks: bool) -> Wish:
 def _choice(question: str, choices: Mapping[str, str], default: str | None) -> str:
     """Asks for one of several, by its number or its name."""
     console = console_err()
-    console.print(question, soft_wrap=True)
+    console.prose(question)
     width = max(map(len, choices))
     for number, (name, text) in enumerate(choices.items(), start=1):
-        console.print(f"  {number}  {name:{width}}  {text}", soft_wrap=True)
+        console.prose(f"  {number}  {name:{width}}  {text}")
     names = list(choices)
 
     def read(text: str) -> str:
@@ -315,8 +317,11 @@ def _with_answer(document: AdviseDocument, found: CompareDocument) -> AdviseDocu
     )
 
 
-def _print(console: Terminal, lines: Sequence[str]) -> None:
-    for line in lines:
+def _print(console: Terminal, sentences: Sequence[str], commands: Sequence[str]) -> None:
+    """Sentences are wrapped; commands are not, so that they can be copied."""
+    for line in sentences:
+        console.prose(line)
+    for line in commands:
         console.print(line, soft_wrap=True)
 
 

@@ -37,7 +37,8 @@ from blklab.linux.disks.disk import firmware_of, read_disk
 from blklab.linux.machine.description import describe_machine
 from blklab.progress.line import ProgressLine
 from blklab.quantities.formatting import count_of
-from blklab.quantities.units import format_duration, parse_budget_ns, parse_size_bytes
+from blklab.quantities.sample_units import rough_duration
+from blklab.quantities.units import parse_budget_ns, parse_size_bytes
 from blklab.report.terminal import Terminal, console_out, print_note
 from blklab.spec.machines import DEFAULT_MACHINE, THIS, Machine, calibrated_machine, load_machine
 from blklab.spec.targets import LoopTarget, ModelTarget, Target, parse_target
@@ -74,7 +75,7 @@ class _Display(ProgressLine):
 
     def measuring(self, load: CalibrationLoad, *, done: int, planned: int, left_ns: int) -> None:
         """A measurement begins."""
-        left = f"at most {format_duration(left_ns)} left" if left_ns else "a little left"
+        left = f"at most {rough_duration(left_ns)} left" if left_ns else "a little left"
         self.show(f"run {done + 1}: {load.name}", left)
         self.move(done, planned)
         self.log_now_and_then(f"run {done + 1} of at most {planned}, {load.name}, {left}")
@@ -284,8 +285,8 @@ def print_calibration(found: DiskCalibration, profile: str, console: Terminal) -
     tail, large_tail = found.tail_errors()
     tested = [load for load in found.loads if not load.fitted]
     nearest = found.nearest
+    console.print()
     lines = [
-        "",
         f"Errors on {len(tested)} loads that were not fitted, median and 95th percentile:",
         f"  {100 * typical:.1f} and {100 * large:.1f} % of rates",
         f"  {100 * tail:.1f} and {100 * large_tail:.1f} % of 99th percentiles of latency",
@@ -293,9 +294,10 @@ def print_calibration(found: DiskCalibration, profile: str, console: Terminal) -
         *mixed_lines(found),
         *(f"Note: {remark}." for remark in found.all_remarks),
         f"Not covered: {found.not_covered}.",
-        f"{count_of(found.runs, 'run')} in {format_duration(round(found.measured_s * 1e9))}.",
+        f"{count_of(found.runs, 'run')} in {rough_duration(1e9 * found.measured_s)}; the fit took the rest.",
         f"profile: {profile}",
-        f"use it: blklab compare sim:{profile}"
-        + ("" if found.machine == DEFAULT_MACHINE else f" --machine {found.machine}"),
     ]
-    console.print(*lines, sep="\n", soft_wrap=True)
+    for line in lines:
+        console.prose(line)
+    costs = "" if found.machine == DEFAULT_MACHINE else f" --machine {found.machine}"
+    console.print(f"use it: blklab compare sim:{profile}{costs}", soft_wrap=True)

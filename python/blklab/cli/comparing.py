@@ -239,6 +239,7 @@ def _deliver(
     if ask_model or (ask_model is None and asks_model(document)):
         model = answer_of_nearest_model(record, announce) if writes_html or prints else None
         if model is not None and not ask_model and contradicts(document, model):
+            announce(f"{model.document.target} finds what this disk contradicts; its answer is left out")
             model = None
     if writes_html:
         page = render_html(record, document, model=model)

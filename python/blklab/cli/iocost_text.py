@@ -28,13 +28,15 @@ def print_iocost(found: IoCostDocument, console: Terminal, hwdb_file: str | None
     console.print(_solutions(found))
     lines = [
         "",
-        f"The lines of {found.chosen}:",
+        f"The lines of {found.chosen} (nothing was set; pasted as root they last until the next boot):",
         f"echo '{found.model_line}' > /sys/fs/cgroup/io.cost.model",
         f"echo '{found.qos_line}' > /sys/fs/cgroup/io.cost.qos",
         *([] if hwdb_file is None else [f"hwdb: {hwdb_file}"]),
-        *(f"Note: {remark}." for remark in found.remarks),
     ]
+    # Lines of a shell are not wrapped, so that they can be copied.
     console.print(*lines, sep="\n", soft_wrap=True)
+    for remark in found.remarks:
+        console.prose(f"Note: {remark}.")
 
 
 def hwdb_head(found: IoCostDocument) -> list[str]:

@@ -21,3 +21,5 @@ def say_what_is_kept(store: Store, run_id: str | None, error: BlklabError | Inte
     print_note(f"{kept} run{'' if kept == 1 else 's'} kept as {run_id}")
     if isinstance(error, InterruptedRunError):
         print_note(f"continue with: blklab compare --resume {run_id}")
+        if kept:
+            print_note(f"what is known so far: blklab report {run_id}")

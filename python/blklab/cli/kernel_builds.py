@@ -210,8 +210,8 @@ def _show_plan(plan: BuildPlan, json_file: str | None) -> None:
     say(f"  source: {plan.source.path} (SHA-256 {plan.source.sha256[:16]}…)")
     for patch in plan.patches:
         say(f"  patch: {patch.path} ({', '.join(patch.files)})")
-    for instrument in plan.instruments:
-        say(f"  instrument: {instrument.path.stem}, where it applies ({', '.join(instrument.files)})")
+    instruments = ", ".join(one.path.stem for one in plan.instruments) or "none"
+    say(f"  instruments, where they apply: {instruments} (--json has their files)")
     for fragment in plan.fragments:
         say(f"  configuration: {fragment.name}, {count_of(len(fragment.options), 'option')}")
     say(f"  compiler: {plan.compiler}, {plan.jobs} at a time")

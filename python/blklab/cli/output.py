@@ -13,7 +13,7 @@ from typing import Any
 from blklab.errors import RefusedError, SpaceError, UsageError
 from blklab.named_files import check_writable, written_whole
 from blklab.quantities.visible import visible_document, writable
-from blklab.report.terminal import console_err, print_note, styled
+from blklab.report.terminal import console_err, print_note
 
 _HEAD_BYTES = 16 << 10
 """A page of blklab's names blklab in so many."""
@@ -42,9 +42,9 @@ def _lead_nowhere(number: int) -> None:
 def print_error(message: str, hint: str | None) -> None:
     """Prints an error in the form that the whole command line uses."""
     console = console_err()
-    console.print(styled(("error: ", "bold red"), message), soft_wrap=True)
+    console.prose(("error: ", "bold red"), message)
     if hint:
-        console.print(styled(("hint: ", "bold"), hint), soft_wrap=True)
+        console.prose(("hint: ", "bold"), hint)
 
 
 @contextlib.contextmanager

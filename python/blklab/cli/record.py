@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,8 +88,9 @@ def command(
         _note_own_writes(file, resolution)
     kept = program if arguments else [Path(name).name for name in program[:1]]
     request = recording_request(resolution.path, resolution.leaves, file, kept, capture=capture)
-    if not program and seconds is None and not quiet:
-        print_note("recording until Ctrl-C")
+    if not program and not quiet:
+        until = "until Ctrl-C" if duration is None else f"for {duration}; Ctrl-C ends it earlier"
+        print_note(f"recording {until}")
     done = record(request, program, seconds=seconds)
     document = _document(file, resolution, done)
     if json_file is not None:
@@ -145,6 +147,7 @@ def _print(document: dict[str, Any]) -> None:
         lines.append(ending(document["returncode"], "the command"))
     lines += [f"not recorded: {text}" for text in document["missing"]]
     for line in lines:
-        console.print(line, soft_wrap=True)
+        console.prose(line)
+    console.print(f"next: blklab where {shlex.quote(document['file'])}", soft_wrap=True)
     if document["lost"]:
         print_note("the kernel dropped events: the file lacks some I/Os, and others seem unfinished")

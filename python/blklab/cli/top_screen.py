@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,9 +15,16 @@ from rich.table import Table
 from rich.text import Text
 
 from blklab.cli.output import errors_of, print_document
+from blklab.cli.top_keys import QUIT, Keys
 from blklab.named_files import written_as_it_comes
 from blklab.quantities.visible import writable
-from blklab.report.terminal import console_out, styled
+from blklab.report.terminal import Terminal, console_out, styled
+
+_SORTING = "wibrt"
+"""All keys that sort some table."""
+_NAMES = 22
+"""Cells for names on a narrow screen."""
+_GAP = 2
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,8 @@ class ScreenColumn:
     width: int | None = None
     """In batch mode, where columns stay in place for grep and awk; None for the last."""
     numeric: bool = False
+    rank: int = 0
+    """On a narrow screen columns of the highest rank are left out first; those of rank 0 stay."""
 
 
 class ScreenSample(Protocol):
@@ -40,8 +49,12 @@ class ScreenSample(Protocol):
     def heading(self) -> list[Text]:
         """Lines above the table."""
 
-    def rows_of_cells(self) -> list[tuple[str, ...]]:
-        """The table's rows."""
+    @property
+    def orders(self) -> Mapping[str, str]:
+        """Keys that sort the rows, with what they sort by; the first is the usual one."""
+
+    def rows_of_cells(self, order: str | None = None) -> list[tuple[str, ...]]:
+        """The table's rows, in one of `orders`."""
 
     def footing(self) -> list[str]:
         """Lines below the table."""
@@ -85,12 +98,28 @@ def print_each(stream: Iterator[ScreenSample]) -> None:
 def show_live(stream: Iterator[ScreenSample]) -> None:
     """Shows the latest sample on the whole screen."""
     console = console_out()
-    with Live(styled("sampling …"), console=console, screen=True, auto_refresh=False) as live:
+    with (
+        Keys(_SORTING) as keys,
+        Live(styled("sampling …"), console=console, screen=True, auto_refresh=False) as live,
+    ):
         for sample in stream:
-            heading, footing = sample.heading(), list(map(styled, sample.footing()))
-            room = max(1, console.size.height - len(heading) - len(footing) - 2)
-            table = _table(sample.columns, sample.rows_of_cells()[:room])
-            live.update(Group(*heading, table, *footing), refresh=True)
+            live.update(screen_of(sample, console, keys.pressed), refresh=True)
+
+
+def screen_of(sample: ScreenSample, console: Terminal, order: str | None) -> Group:
+    """Lay out a sample for the screen: names of tasks first, and the keys in the last line."""
+    width = console.size.width
+    heading = [line for text in sample.heading() for line in console.wrapped(text, width)]
+    footing = [line for text in sample.footing() for line in console.wrapped(styled(text), width)]
+    chosen = order if order in sample.orders else next(iter(sample.orders), None)
+    footing.append(_keys_line(sample.orders, chosen))
+    room = max(1, console.size.height - len(heading) - len(footing) - 2)
+    return Group(*heading, _table(sample.columns, sample.rows_of_cells(chosen)[:room], width), *footing)
+
+
+def _keys_line(orders: Mapping[str, str], chosen: str | None) -> Text:
+    sorting = [f"{key} {title}{' (now)' if key == chosen else ''}" for key, title in orders.items()]
+    return styled((f"{QUIT} quits" + (f"; sort by: {', '.join(sorting)}" if sorting else ""), "dim"))
 
 
 def _line(columns: Sequence[ScreenColumn], cells: Sequence[str]) -> str:
@@ -101,7 +130,25 @@ def _line(columns: Sequence[ScreenColumn], cells: Sequence[str]) -> str:
     return " ".join(parts).rstrip()
 
 
-def _table(columns: Sequence[ScreenColumn], rows: Sequence[Sequence[str]]) -> Table:
+def _kept(columns: Sequence[ScreenColumn], width: int) -> list[int]:
+    """Places of the columns that a screen has room for beside names; the names come first.
+
+    Widths of the batch mode are taken, so that columns do not come and go from sample to sample.
+    """
+    names = [place for place, column in enumerate(columns) if column.width is None]
+    kept = [place for place, column in enumerate(columns) if column.width is not None]
+    while _NAMES + sum(_GAP + (columns[place].width or 0) for place in kept) > width:
+        least = max(kept, key=lambda place: columns[place].rank, default=None)
+        if least is None or not columns[least].rank:
+            break
+        kept.remove(least)
+    return [*names, *kept]
+
+
+def _table(all_columns: Sequence[ScreenColumn], all_rows: Sequence[Sequence[str]], width: int) -> Table:
+    kept = _kept(all_columns, width)
+    columns = [all_columns[place] for place in kept]
+    rows = [[row[place] for place in kept] for row in all_rows]
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     for column in columns:
         if column.width is None:

@@ -24,12 +24,13 @@ SCHEMA = "blklab.top/1"
 COLUMNS = (
     ScreenColumn("TID", 8, numeric=True),
     ScreenColumn("PRIO", 7),
-    ScreenColumn("USER", 12),
+    ScreenColumn("USER", 12, rank=1),
     ScreenColumn("READ", 12, numeric=True),
     ScreenColumn("WRITE", 12, numeric=True),
     ScreenColumn("WAITING", 8, numeric=True),
     ScreenColumn("COMMAND"),
 )
+ORDERS = {"b": "bytes", "r": "reads", "t": "writes", "w": "waiting"}
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,15 @@ class TopSample:
         return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
     columns = COLUMNS
+    orders = ORDERS
 
     def heading(self) -> list[Text]:
         """The sums of all tasks, and the priorities that count."""
         return _heading(self)
 
-    def rows_of_cells(self) -> list[tuple[str, ...]]:
+    def rows_of_cells(self, order: str | None = None) -> list[tuple[str, ...]]:
         """A row for each task."""
-        return [_cells(row) for row in self.rows]
+        return [_cells(row) for row in _sorted(self.rows, order)]
 
     def footing(self) -> list[str]:
         """Nothing."""
@@ -128,6 +130,17 @@ def _by_scheduler(schedulers: dict[str, str]) -> list[tuple[str, str]]:
     for disk, name in schedulers.items():
         disks.setdefault(name, []).append(disk)
     return [(f"{', '.join(names)}:", name) for name, names in disks.items()]
+
+
+def _sorted(rows: list[TaskRate], order: str | None) -> list[TaskRate]:
+    """The rows by a key of `ORDERS`; without one as they come, the busiest first."""
+    if order == "r":
+        return sorted(rows, key=lambda row: -row.read_bytes_per_second)
+    if order == "t":
+        return sorted(rows, key=lambda row: -row.write_bytes_per_second)
+    if order == "w":
+        return sorted(rows, key=lambda row: -row.io_delay_fraction)
+    return rows
 
 
 def _cells(row: TaskRate) -> tuple[str, ...]:

@@ -21,12 +21,13 @@ COLUMNS = (
     ScreenColumn("I/O/S", 9, numeric=True),
     ScreenColumn("B/S", 12, numeric=True),
     ScreenColumn("QUEUE MEAN", 10, numeric=True),
-    ScreenColumn("P99", 8, numeric=True),
+    ScreenColumn("P99", 8, numeric=True, rank=1),
     ScreenColumn("DEVICE MEAN", 11, numeric=True),
-    ScreenColumn("P99", 8, numeric=True),
-    ScreenColumn("MAX", 8, numeric=True),
+    ScreenColumn("P99", 8, numeric=True, rank=2),
+    ScreenColumn("MAX", 8, numeric=True, rank=3),
     ScreenColumn("TASK"),
 )
+ORDERS = {"w": "waiting", "i": "I/Os", "b": "bytes"}
 MOST_HELD = 3
 
 
@@ -38,6 +39,7 @@ class WaitsSample:
     waits: Waits
 
     columns = COLUMNS
+    orders = ORDERS
 
     @property
     def seconds(self) -> float:
@@ -54,9 +56,14 @@ class WaitsSample:
             lines.append(styled(f"{self.waits.tally.lost} events were lost, so some I/Os are missing"))
         return lines
 
-    def rows_of_cells(self) -> list[tuple[str, ...]]:
+    def rows_of_cells(self, order: str | None = None) -> list[tuple[str, ...]]:
         """A row for each process in each control group; those that waited longest together come first."""
-        return [self._cells(task) for task in self.waits.tasks]
+        tasks = self.waits.tasks
+        if order == "i":
+            tasks = sorted(tasks, key=lambda task: -task.ios)
+        elif order == "b":
+            tasks = sorted(tasks, key=lambda task: -task.bytes)
+        return [self._cells(task) for task in tasks]
 
     def _cells(self, task: TaskWaits) -> tuple[str, ...]:
         return (

@@ -15,7 +15,8 @@ from blklab.labs.tuning.text import finalist_rows, headline, sentences
 from blklab.labs.tuning.trials import Trial
 from blklab.labs.tuning.tuning import Preparation, TuningRequest, prepare, tune
 from blklab.progress.experiment import ProgressDisplay
-from blklab.quantities.units import format_duration
+from blklab.quantities.formatting import scheduler_text
+from blklab.quantities.sample_units import rough_duration
 from blklab.records.locations import default_report_folder
 from blklab.records.store import Store
 from blklab.report.terminal import console_out, print_note
@@ -32,8 +33,10 @@ class _TuningDisplay(ProgressDisplay):
     def searching(self, done: int, planned: int, best: Trial | None, gain: float) -> None:
         """A batch of trials begins."""
         remaining_ns = (time.monotonic_ns() - self._begun_ns) * (planned - done) // max(done, 1)
-        left = f", {format_duration(remaining_ns)} left" if done else ""
-        found = "" if best is None else f"; best so far {100 * gain:+.1f} %: {best.choice.label}"
+        left = f", {rough_duration(remaining_ns)} left" if done else ""
+        found = (
+            "" if best is None else f"; best so far {scheduler_text(best.choice.label)}, {100 * gain:+.1f} %"
+        )
         self.show("searching the model", f"{done}/{planned}{left}{found}")
         self.move(done, planned)
         self.log_now_and_then(f"trial {done + 1}/{planned}{left}{found}")

@@ -58,12 +58,15 @@ def command(*, names: tuple[str, ...], purpose: str | None, show: bool, json_fil
         text = f"(control) {workload.purpose}" if workload.control else workload.purpose
         table.add_row(workload.name, workload.decide_by, text)
     if purpose is not None:
-        console.print(f"{purpose}: {PURPOSES[purpose]}", soft_wrap=True)
+        console.prose(f"{purpose}: {PURPOSES[purpose]}")
         console.print()
     console.print(table)
     if purpose is not None:
         console.print()
         console.print(f"next: {_comparison_of(workloads)}", soft_wrap=True)
+    elif not names:
+        console.print()
+        console.prose(f"Those that stand for a machine: `blklab workloads --for {'|'.join(PURPOSES)}`")
     for workload in workloads if names else []:
         console.print()
         console.print(workload.source, soft_wrap=True)

@@ -42,6 +42,8 @@ class Outlook:
     """Its number of blocks, or the most of them; None if only time limits it."""
     ends_when_settled: bool
     shortage: Shortage | None
+    longest_ns: int | None = None
+    """About the time of so many blocks, where no budget of time limits them; None if it is unknown."""
 
 
 def outlook_of(spec: ExperimentSpec, in_blocks: Collection[str], *, in_real_time: bool) -> Outlook:
@@ -60,6 +62,7 @@ def outlook_of(spec: ExperimentSpec, in_blocks: Collection[str], *, in_real_time
         blocks=limit,
         ends_when_settled=spec.stops_when_settled,
         shortage=_shortage(spec, in_blocks) if in_real_time else None,
+        longest_ns=_longest_ns(spec, limit) if in_real_time else None,
     )
 
 
@@ -106,6 +109,19 @@ def _block_ns(spec: ExperimentSpec, loads_ns: Iterable[int]) -> int:
 
 def _questions(spec: ExperimentSpec, judged: int) -> int:
     return math.comb(len(spec.schedulers), 2) * (1 if spec.goal is not None else judged)
+
+
+def _longest_ns(spec: ExperimentSpec, blocks: int | None) -> int | None:
+    """The time of so many blocks; workloads that are switched have as much load as in blocks."""
+    if blocks is None or spec.budget_ns is not None:
+        return None
+    loads_ns: list[int] = []
+    for workload in spec.workloads:
+        run_ns = expected_runtime_ns(workload, spec.runtime_ns)
+        if run_ns is None:
+            return None
+        loads_ns.append(run_ns)
+    return int(blocks * _block_ns(spec, loads_ns) * _SET_UP)
 
 
 def _shortage(spec: ExperimentSpec, in_blocks: Collection[str]) -> Shortage | None:

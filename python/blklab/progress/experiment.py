@@ -37,6 +37,8 @@ class ProgressDisplay(ProgressLine):
         self._begun_ns = time.monotonic_ns()
         self._plans = tells_plan
         self._names_runs = names_runs
+        self._named_budget_ns = 0
+        """A budget that the plan called enough for an answer."""
         self._in_stretch = False
         """Whether a stretch of slots is under way."""
         self._last_failure: tuple[str, int, str | None] | None = None
@@ -54,22 +56,24 @@ class ProgressDisplay(ProgressLine):
         self._begun_ns = time.monotonic_ns()
         if not self._quiet:
             if self._names_runs:
-                self._console.print(f"run {record.run_id}: {record.target.summary}", soft_wrap=True)
+                self._console.prose(f"run {record.run_id}: {record.target.summary}")
             # Notes are in the report, once.
             for warning in split(record.warnings)[0]:
                 self.note(warning)
 
     def planned(self, outlook: Outlook) -> None:
         """Prints what will be done, and for how long at most."""
+        if outlook.shortage is not None:
+            self._named_budget_ns = outlook.shortage.enough_ns
         if self._quiet or not self._plans:
             return
-        self._console.print(plan_text(outlook), soft_wrap=True)
+        self._console.prose(plan_text(outlook))
         if outlook.shortage is not None:
             self.note(shortage_text(outlook.shortage, outlook.schedulers))
 
     def falls_short(self, shortage: Shortage, schedulers: int) -> None:
-        """Says, unless all is quiet, that an answer needs a longer budget, and which."""
-        if not self._quiet:
+        """Says, unless all is quiet, that an answer needs a longer budget than the plan named, and which."""
+        if not self._quiet and shortage.enough_ns > self._named_budget_ns:
             self.note(shortage_text(shortage, schedulers))
 
     def progressed(self, progress: RunProgress) -> None:
@@ -119,7 +123,8 @@ def plan_text(outlook: Outlook) -> str:
         parts.append(f"at most {rough_duration(outlook.budget_ns)}{longer}")
     if outlook.blocks is not None:
         most = "at most " if outlook.ends_when_settled else ""
-        parts.append(f"{most}{count_of(outlook.blocks, 'repetition')}")
+        about = "" if outlook.longest_ns is None else f" (about {rough_duration(outlook.longest_ns)})"
+        parts.append(f"{most}{count_of(outlook.blocks, 'repetition')}{about}")
     if outlook.ends_when_settled:
         parts.append("ends as soon as it is settled")
     return f"{', '.join(parts)} (Ctrl-C keeps what is known)"

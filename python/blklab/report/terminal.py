@@ -8,14 +8,21 @@ name needs no care; tests/architecture/test_output.py makes sure that nothing pr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
 from blklab.quantities.visible import visible, visible_lines
+
+_UNBROKEN = re.compile(
+    r"(?:\[[^\[\]]{1,40}\]|\d %|`[^`]{1,60}`|--[a-z][a-z-]* (?=\d)|\S)+(?:\s+|$)|\s+",
+)
+"""A word and the space behind it; an interval, a percentage, a command, an option and its number are one."""
 
 
 def styled(*parts: str | tuple[str, str]) -> Text:
@@ -49,6 +56,30 @@ class Terminal(Console):
             else:
                 yield Segment(visible_lines(segment.text), segment.style)
 
+    @staticmethod
+    def wrapped(text: Text, width: int) -> list[Text]:
+        """The lines of a paragraph, wrapped at words, but not within an interval, a percentage or a command.
+
+        A word that is longer than a line, such as a path, is not broken, so that it can be copied.
+        """
+        breaks, room = [], width
+        for word in _UNBROKEN.finditer(text.plain):
+            length = cell_len(word[0].rstrip())
+            if length > room and word.start():
+                breaks.append(word.start())
+                room = width
+            room -= cell_len(word[0])
+        lines = list(text.divide(breaks))
+        for line in lines:
+            line.rstrip()
+        return lines
+
+    def prose(self, *parts: str | tuple[str, str]) -> None:
+        """Prints a sentence: wrapped at words on a terminal, one line in a file or a pipe."""
+        text = styled(*parts)
+        for line in self.wrapped(text, max(20, self.width)) if self.is_terminal else [text]:
+            self.print(line, soft_wrap=True)
+
     def lines(self, text: str) -> None:
         """Prints a text of several lines, which are not wrapped."""
         for line in text.split("\n"):
@@ -67,4 +98,4 @@ def console_err() -> Terminal:
 
 def print_note(message: str, console: Terminal | None = None) -> None:
     """Prints a note on standard error, or above the progress that a console shows."""
-    (console or console_err()).print(styled(("note: ", "bold"), message), soft_wrap=True)
+    (console or console_err()).prose(("note: ", "bold"), message)

@@ -25,6 +25,7 @@ _SENTENCES = {
 _SAME_BYTES = "The same bytes: both kernels are the same file, so nothing was run."
 _ORDER: tuple[Outcome, ...] = ("broken", "slower", "faster", "undecided", "same")
 _MAIL_WIDTH = 76
+_HARDLY_ANY = 0.01
 _NAMES = {"iops": "I/Os a second", "latency_mean": "mean latency", "latency_p99": "p99 latency"}
 
 
@@ -80,25 +81,42 @@ def _title(kernel: KernelBuild) -> str:
 
 
 def answer_table(outcome: Outcome, answers: Sequence[JudgementAnswer]) -> Iterator[str]:
-    """The answers of one outcome, a line each."""
-    rows: list[tuple[str, ...]] = [("disk", "scheduler", "load", "job", "metric", "speed", "interval")]
-    rows += [_row(answer) for answer in answers]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    """The answers of one outcome, a line each, beneath their disk and scheduler: a mail has few columns."""
+    titles = ("load", "job", "metric", "speed", "interval")
+    rows = [_row(answer) for answer in answers]
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        return ("    " + "  ".join(map(str.ljust, cells, widths))).rstrip()
+
     yield f"{outcome.capitalize()}:"
-    for row in rows:
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield line(titles)
+    before: tuple[str, str] | None = None
+    for answer, row in zip(answers, rows, strict=True):
+        place = (answer.question.disk, answer.question.scheduler)
+        if place != before:
+            yield f"  {place[0]}, {place[1]}"
+        before = place
+        yield line(row)
 
 
 def answer_text(answer: JudgementAnswer) -> str:
     """An answer in one line, without its question."""
-    return " ".join(part for part in _row(answer)[3:] if part)
+    return " ".join(part for part in _row(answer)[1:] if part)
 
 
 def _row(answer: JudgementAnswer) -> tuple[str, ...]:
     question = answer.question
-    where = (question.disk, question.scheduler, question.load)
     if answer.speed is None or answer.interval is None or answer.metric is None:
-        return (*where, "", answer.error or "", "", "")
+        return (question.load, "", answer.error or "", "", "")
     low, high = answer.interval
     name = _NAMES.get(answer.metric, metric_named(answer.metric).name.replace("_", " "))
-    return (*where, answer.job or "", name, f"{answer.speed:.3g}", f"[{low:.3g}, {high:.3g}]")
+    interval = f"[{_speed(low)}, {_speed(high)}]"
+    return (question.load, answer.job or "", name, _speed(answer.speed), interval)
+
+
+def _speed(speed: float) -> str:
+    """``0.448``, and of hardly any speed ``1/3850``."""
+    if not 0 < speed < _HARDLY_ANY:
+        return f"{speed:.3g}"
+    return f"1/{float(f'{1 / speed:.3g}'):.0f}"

@@ -182,7 +182,7 @@ def front_chart(document: TuneDocument, looks: dict[str, Appearance]) -> Markup 
     if not points:
         return None
     return pareto_chart(
-        "Candidates that none beats in every respect",
+        "Candidates that no other beats in every respect",
         points,
         ParetoAxis(f"{metric_title(x)}, gain", higher_is_better=True),
         ParetoAxis(f"{metric_title(y)}, gain", higher_is_better=True),

@@ -6,14 +6,17 @@ import math
 from collections.abc import Sequence
 
 from blklab.labs.tuning.document import ConfirmedCandidatePart, GainPart, TrialPart, TuneDocument
-from blklab.quantities.formatting import count_of, metric_title, ratio_text
+from blklab.quantities.formatting import count_of, metric_title, ratio_text, scheduler_text
+
+_NOTICEABLE = 0.0005
+"""Less is 0.0 % in print."""
 
 
 def headline(document: TuneDocument) -> str:
     """The answer in one line."""
     if document.recommendation is not None:
-        return f"{document.recommendation.choice} beats {document.default}"
-    return f"Nothing was confirmed to beat {document.default}"
+        return f"{scheduler_text(document.recommendation.choice)} beats {scheduler_text(document.default)}"
+    return f"Nothing was confirmed to beat {scheduler_text(document.default)}"
 
 
 def sentences(document: TuneDocument) -> list[str]:
@@ -22,10 +25,17 @@ def sentences(document: TuneDocument) -> list[str]:
     best = max((one for one in document.trials if one.score is not None), key=_score, default=None)
     said.append(
         f"The search tried {len(document.trials)} of {document.candidates:,} candidates on "
-        f"{document.model} in {count_of(document.simulated_runs, 'simulated run')}"
-        + ("." if best is None else f"; the best there is {_percent(_score(best))} better than the default.")
+        f"{document.model} in {count_of(document.simulated_runs, 'simulated run')}" + _best_there(best)
     )
     return said
+
+
+def _best_there(best: TrialPart | None) -> str:
+    if best is None:
+        return "."
+    if _score(best) - 1 < _NOTICEABLE:
+        return "; the best there is as good as the default."
+    return f"; the best there is {_percent(_score(best))} better than the default."
 
 
 def finalist_rows(document: TuneDocument) -> list[tuple[str, str, str]]:
@@ -43,19 +53,21 @@ def choice_text(trial: TrialPart) -> str:
 
 
 def _confirmed(document: TuneDocument, found: ConfirmedCandidatePart | None) -> str:
+    default = scheduler_text(document.default)
     if found is not None:
-        return f"On {document.target} it has {_gains_text(found.gains)}, against {document.default}."
+        return f"On {document.target} it has {_gains_text(found.gains)}, against {default}."
     if document.confirmation is None and document.finalists:
         return f"{document.target} refuses every candidate that the model prefers."
     if document.confirmation is None:
-        return (
-            f"On the model no candidate is better than {document.default} by half a percent, so "
-            f"{document.target} was not asked."
+        return f"On the model no candidate is better than {default} by half a percent, so " + (
+            "there is nothing to confirm."
+            if document.model == document.target
+            else f"{document.target} was not asked."
         )
     finalists = count_of(len(document.finalists), "candidate")
     return (
         f"The model prefers {finalists}, but on {document.target} none of them is known to be better than "
-        f"{document.default}: {document.confirmation.verdict.text}."
+        f"{default}: {document.confirmation.verdict.text}."
     )
 
 

@@ -8,7 +8,7 @@ from blklab.report.documents.parts import Part
 
 
 class JobRatePart(Part):
-    """A job's rate under a scheduler, and its share of the bytes of all jobs; medians over runs."""
+    """A job's rate under a scheduler, and its share of the bytes of all jobs; means over runs."""
 
     job: str
     bytes_per_second: float

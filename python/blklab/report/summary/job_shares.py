@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from blklab.quantities.formatting import percent_text
@@ -9,6 +10,9 @@ from blklab.quantities.ratios import reciprocal_interval
 from blklab.quantities.units import format_si
 from blklab.report.documents.comparison import CompareDocument
 from blklab.report.documents.job_shares import JobRatioPart, JobSharesPart
+
+_HARDLY_ANYTHING = 0.01
+_MOST_PLACES = 3
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,15 @@ def _rate(part: JobSharesPart, job: str) -> str:
     found = next((rate for rate in part.rates if rate.job == job), None)
     if found is None:
         return ""
-    return f"{format_si(found.bytes_per_second, 'B/s')} ({percent_text(found.share)})"
+    return f"{format_si(found.bytes_per_second, 'B/s')} ({_share(found.share)})"
+
+
+def _share(share: float) -> str:
+    """A percentage; where hardly anything is left for a job, with the places that show it: ``99.7 %``."""
+    edge = min(share, 1 - share)
+    if not 0 < edge < _HARDLY_ANYTHING:
+        return percent_text(share)
+    return f"{100 * share:.{min(_MOST_PLACES, -math.floor(math.log10(100 * edge)))}f} %"
 
 
 def _ratio(part: JobSharesPart, first: str, second: str) -> str:

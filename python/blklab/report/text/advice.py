@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass
 
 from blklab.analysis.regret import Regret, known_bounds
+from blklab.analysis.statistics.anytime import fewest_blocks
 from blklab.analysis.statistics.sample_size import MOST_TIMES_AS_MANY
-from blklab.quantities.formatting import join_schedulers, scheduler_text, within_reach
+from blklab.quantities.formatting import join_names, join_schedulers, scheduler_text, within_reach
 from blklab.quantities.sample_units import BLOCKS, SampleUnit, rough_budget, rough_duration
 from blklab.report.documents.comparison import CompareDocument, MoreRangePart, RecommendationPart
 from blklab.report.sentences.losses import bound_text
@@ -97,9 +99,36 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
         ]
     if lacking:
         return []
+    if verdict.recommendation.reason == "too_few" and (longer := _longer(document)) is not None:
+        return [longer]
     if any(part.slot_ns is not None for part in document.designs):
         return [_more_load(document)]
     return [_more_blocks(document)]
+
+
+def _longer(document: CompareDocument) -> Advice | None:
+    """A budget for the fewest blocks that decide anything; None where every workload has them, or has rounds.
+
+    Before that, nothing says how many an answer takes.
+    """
+    judged, labels = judged_workloads(document), labels_of(document)
+    questions = math.comb(len(labels), 2) * (1 if document.goal is not None else len(judged))
+    needed = fewest_blocks(questions, 1 - document.confidence)
+    short = [
+        part
+        for part in document.designs
+        if part.workload in judged and part.slot_ns is None and part.rounds < needed
+    ]
+    if not short or all(part.slot_ns is None for part in document.designs):
+        return None
+    times_ns = [
+        time_of_more_ns(document, part.workload, needed - part.rounds, len(labels)) or 0 for part in short
+    ]
+    # Workloads that have rounds take their part of the budget.
+    budget_ns = sum(times_ns) * _BUDGET_OVER_LOAD * len(document.designs) / len(short)
+    command = continue_command(document.run, budget=rough_budget(max(LEAST_ADVISED_NS, budget_ns)))
+    names = join_names([part.workload for part in short])
+    return Advice(f"An answer needs {needed} repetitions of {names}; to go on:", command)
 
 
 def _more_blocks(document: CompareDocument) -> Advice:

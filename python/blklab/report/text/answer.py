@@ -13,6 +13,7 @@ from blklab.analysis.metrics import METRICS
 from blklab.analysis.recommendation import Action, Reason
 from blklab.quantities.formatting import (
     confidence_text,
+    count_of,
     join_names,
     join_schedulers,
     margin_text,
@@ -191,12 +192,24 @@ def _near_the_best(document: CompareDocument, advised: RecommendationPart) -> st
 def _why_unknown(document: CompareDocument, reason: Reason) -> str:
     """The figures that are missing, or the first place that is open."""
     if reason == "too_few":
-        return f"{repetitions(document)} {'is' if document.blocks == 1 else 'are'} too few for an answer"
+        return _too_few(document)
     names = document.verdict.candidates
     alone = document.goal is not None or len(judged_workloads(document)) == 1
     if reason == "open" and alone and 1 < len(names) <= MOST_NAMES:
         return f"the first place is open between {join_schedulers(names)}"
     return open_question(document)
+
+
+def _too_few(document: CompareDocument) -> str:
+    """``2 repetitions of write-ahead-log are too few for an answer``; named if other loads have more."""
+    judged = judged_workloads(document)
+    parts = [part for part in document.designs if part.workload in judged]
+    numbers = {part.rounds for part in parts}
+    if len(numbers) < 2:
+        return f"{repetitions(document)} {'is' if document.blocks == 1 else 'are'} too few for an answer"
+    least = min(numbers)
+    names = join_names([part.workload for part in parts if part.rounds == least])
+    return f"{count_of(least, 'repetition')} of {names} {'is' if least == 1 else 'are'} too few for an answer"
 
 
 def _winners(document: CompareDocument) -> str:

@@ -9,6 +9,7 @@ from blklab.analysis.fleet import FleetAnalysis
 from blklab.analysis.fleet_goal import FleetGoal
 from blklab.analysis.pareto import FrontStanding
 from blklab.analysis.ranking import MetricVerdict
+from blklab.analysis.statistics.population import FEWEST_DRIVES
 from blklab.quantities.formatting import (
     TIMES,
     confidence_text,
@@ -47,6 +48,11 @@ def render_fleet(found: FleetAnalysis, drive_class: DriveClass, console: Termina
     printer.line(f"{basis_text(found.verdict.basis)}.")
     for sentence in new_drive_sentences(found):
         printer.line(sentence)
+    if 0 < len(found.drives) < FEWEST_DRIVES:
+        printer.line(
+            f"{count_of(len(found.drives), 'drive')} cannot speak for a class: compare on {FEWEST_DRIVES} or "
+            "more, each with a run of its own in this store."
+        )
     for doubt in found.verdict.doubts:
         printer.line(("⚠ WARNING: ", "bold yellow"), doubt_text(doubt))
     printer.blank()

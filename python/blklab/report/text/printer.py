@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -50,14 +48,6 @@ _ASCII = {
 
 _COLUMN_GAP = 2
 
-_JOINT = "\ue000"
-"""In place of a space at which no line may break; rich breaks lines at no-break spaces, too."""
-_INTERVAL_OR_PERCENT = re.compile(r"\[[^\[\]]{1,40}\]|\d %")
-
-
-def _joined(text: str) -> str:
-    return _INTERVAL_OR_PERCENT.sub(lambda match: match[0].replace(" ", _JOINT), text)
-
 
 class Printer:
     """Prints plain text to a console, in the characters that it can show."""
@@ -93,13 +83,9 @@ class Printer:
         text = Text()
         for part in parts:
             content, style = (part, "") if isinstance(part, str) else part
-            text.append(_joined(self.clean(content)), style=style or None)
+            text.append(self.clean(content), style=style or None)
         width = max(20, self.console.width - indent)
-        lines = []
-        for wrapped in text.wrap(self.console, width):
-            wrapped.rstrip()
-            wrapped.plain = wrapped.plain.replace(_JOINT, " ")
-            lines.append(Text(" " * indent).append_text(wrapped))
+        lines = [Text(" " * indent).append_text(line) for line in self.console.wrapped(text, width)]
         if most is not None and len(lines) > most:
             lines = lines[:most]
             last = lines[-1]

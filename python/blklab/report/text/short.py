@@ -11,9 +11,17 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from blklab.analysis.metrics import METRICS
-from blklab.quantities.formatting import confidence_text, count_of, metric_title, rounded, scale_for
-from blklab.report.documents.comparison import CompareDocument
+from blklab.quantities.formatting import (
+    confidence_text,
+    count_of,
+    metric_title,
+    rounded,
+    scale_for,
+    scheduler_text,
+)
+from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
 from blklab.report.documents.findings import GoalPart
+from blklab.report.sentences.losses import bound_text
 from blklab.report.summary.designs import repetitions
 from blklab.report.summary.failures import failures_of, lost_slots_sentence
 from blklab.report.summary.goal_view import ratios_to_reference
@@ -121,7 +129,7 @@ def _tail(
         if steps[0].command is not None:
             lines.append(printer.text("    ").append_text(printer.text(steps[0].command, "bold")))
     more_of_it = report_file or f"blklab report {document.run} -v"
-    lines.append(printer.text("All figures and charts: ").append_text(printer.text(more_of_it, "bold")))
+    lines += printer.wrapped("All figures and charts: ", (more_of_it, "bold"))
     answer = answer_of(document)
     last = answer.sentence if len(answer.sentence) <= printer.console.width else f"{answer.headline}."
     return [*lines, *printer.wrapped((last, STATUS_STYLES[document.verdict.status]), most=1)]
@@ -137,7 +145,9 @@ def _middle(document: CompareDocument, printer: Printer, room: int) -> list[Text
     if len(charts) == 1:
         return _drawn(document, _shortened(document, charts[0], room - 2), printer)
     found = [
-        printer.wrapped((f"{name}: ", "bold"), finding(document, verdict), most=2)
+        printer.wrapped(
+            (f"{name}: ", "bold"), finding(document, verdict) + _at_stake(document, verdict), most=2
+        )
         for name in judged_workloads(document)
         if (verdict := deciding_verdict(document, name)) is not None
     ]
@@ -150,6 +160,15 @@ def _middle(document: CompareDocument, printer: Printer, room: int) -> list[Text
             return [*kept, printer.text(f"… {'and ' if kept else ''}{left} (-v)", "dim")]
         kept += lines
     return kept
+
+
+def _at_stake(document: CompareDocument, verdict: MetricVerdictPart) -> str:
+    """The most that the recommended scheduler loses where the first place is open."""
+    chosen = document.verdict.recommendation.scheduler
+    bound = next((one.bound for one in verdict.regret if one.label == chosen), None)
+    if chosen is None or bound is None or verdict.status != "undecided":
+        return ""
+    return f"; at most {bound_text(bound)} is lost with {scheduler_text(chosen)}"
 
 
 def _shortened(document: CompareDocument, chart: _Chart, room: int) -> _Chart:

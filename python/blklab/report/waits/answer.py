@@ -14,6 +14,8 @@ _AT_WORK = 0.1
 """Below this share of the time with I/Os a disk counts as idle: an I/O that comes at any time finds another
 one to be put in order with at most one time in ten. Bursts are the exception: they have several at a time."""
 _NEARLY_ALL = 0.99
+_OWN = 0.9
+"""From this part of the waiting in the queue on, tasks wait for themselves: there is nobody to prefer."""
 _BURST_DEPTH = 1.0
 """I/Os that wait, on average, while a disk is busy: with as many a scheduler has a choice."""
 
@@ -40,6 +42,11 @@ def answer_of(waits: Waits) -> str:
         where = f"{idle} {percent_text(share)} of the waiting was in the queue."
     elif share < _LITTLE:
         where = f"{percent_text(1 - share)} of the waiting was in the device: a scheduler can change little."
+    elif (own := _own_part(waits)) >= _OWN:
+        where = (
+            f"{percent_text(share)} of the waiting was in the queue, but {percent_text(own)} of that behind"
+            " the same task's I/O: a scheduler can put it in order, and has nobody to prefer."
+        )
     elif share < _MUCH:
         where = (
             f"{percent_text(share)} of the waiting was in the queue, where a scheduler can choose; the rest"
@@ -75,6 +82,14 @@ def main_holder(tasks: list[TaskWaits]) -> tuple[int | None, float] | None:
         return None
     holder, most_ns = max(held_ns.items(), key=lambda item: item[1])
     return (holder, most_ns / total_ns) if most_ns >= others_ns else None
+
+
+def _own_part(waits: Waits) -> float:
+    """The part of the waiting in the queue in which the waiting task itself held the device."""
+    own_ns = sum(
+        ns for at, task in enumerate(waits.tasks) for place, ns in task.held_in_queue.tasks if place == at
+    )
+    return own_ns / waits.all.queue_ns.sum if waits.all.queue_ns.sum else 0.0
 
 
 def _idle_sentence(waits: Waits) -> str | None:

@@ -28,13 +28,15 @@ def where_html(document: WhereDocument) -> str:
     """The page as the text of one HTML file (UTF-8)."""
     waits = document.waits
     script, digest = page_script()
+    headline, _, details = answer_of(waits).partition(". ")
     shown = [*waits.tasks[:MOST_TASKS], waits.all]
     page = (
         page_environment()
         .get_template("where.html.j2")
         .render(
             file=document.file,
-            answer=answer_of(waits),
+            headline=f"{headline}." if details else headline,
+            details=details,
             summary=summary_lines(document),
             facts=_facts(waits),
             wait_titles=WAIT_TITLES[1:],

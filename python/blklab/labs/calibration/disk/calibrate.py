@@ -139,7 +139,7 @@ def calibrated(
         for load in loads:
             runs.make([load], lengths.of_us(load), within_budget=within_budget)
 
-    first_load = len(runs.made)
+    first_load = runs.need(ROUNDS * len([*order.round(0), *limited]))
     for number in range(ROUNDS):
         make([*order.round(number), *limited])
     flushes = facts.writable and facts.queues.volatile_cache

@@ -208,7 +208,7 @@ def circumstances(runs: Runs, *, seed: int, machine: Machine, drift: Drift) -> C
         machine=machine.source,
         seed=seed,
         runs=len(runs.made),
-        measured_s=round(runs.spent_s, 1),
+        measured_s=round(runs.measured_s, 1),
         drift=drift,
     )
 

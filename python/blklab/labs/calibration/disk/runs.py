@@ -46,6 +46,8 @@ class Runs:
     ) -> None:
         self.ground = ground
         self.planned = planned
+        self.needed = 0
+        """Runs that are made in any case, also beyond the budget; known with the kind of disk."""
         self._saved = saved
         self.budget_s = budget_ns / 1e9
         self._observer = observer
@@ -59,9 +61,19 @@ class Runs:
         return sum(one.took_s for one in self.made[self._unbudgeted :])
 
     @property
+    def measured_s(self) -> float:
+        """Time of measuring up to now, whether or not it counts."""
+        return sum(one.took_s for one in self.made)
+
+    @property
     def next_is_saved(self) -> bool:
         """Whether the next measurement was made before an interruption."""
         return len(self.made) < len(self._saved.measurements)
+
+    def need(self, number: int) -> int:
+        """So many more runs are made in any case; returns how many there are before them."""
+        self.needed = len(self.made) + number
+        return len(self.made)
 
     def begin_budget(self) -> None:
         """From here on time counts; what was measured up to now comes on top."""
@@ -125,10 +137,11 @@ class Runs:
         return [one for one in self.made if one.load == load.name]
 
     def _left_s(self) -> float:
-        """At most the rest of the budget; less if so many runs will not be needed."""
+        """At most the rest of the budget, less if so many runs will not be needed; more for those needed."""
         rest_s = max(0.0, self.budget_s - self.spent_s)
         counted = len(self.made) - self._unbudgeted
         if not counted:
             return rest_s
-        needed_s = self.spent_s / counted * max(0, self.planned - len(self.made))
-        return min(rest_s, needed_s)
+        run_s = self.spent_s / counted
+        most_s = min(rest_s, run_s * max(0, self.planned - len(self.made)))
+        return max(most_s, run_s * (self.needed - len(self.made)))

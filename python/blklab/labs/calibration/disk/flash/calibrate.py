@@ -118,10 +118,7 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
     runs.planned += _MIXED_ROUNDS * len(_mixed_loads(runs))
     runs.planned += COMMAND_ROUNDS * len(command_loads(facts.queues.depth))
     rows = [*singles, *others]
-    for number in range(_ROUNDS):
-        if number >= _NEEDED_ROUNDS and runs.at_end:
-            break
-        _round(runs, rows, seed, number)
+    _rounds(runs, rows, seed)
     start = _start(runs, stripe)
     runs.announce("measuring what the drive holds of long writes")
     fills = long_writes(runs, start)
@@ -162,6 +159,15 @@ def flash_calibrated(runs: Runs, limits: Limits, *, seed: int, machine: Machine)
     # Last, since data lie anywhere then.
     collection = collected(runs, fit, found, model, slows_down=fills.stages is not None)
     return _document(runs, collection, of_front_end, found, tests, model, limits, seed=seed, machine=machine)
+
+
+def _rounds(runs: Runs, rows: Sequence[LoadNumber], seed: int) -> None:
+    """Rounds within the budget, and those that are made in any case."""
+    runs.need(_NEEDED_ROUNDS * (len({row.load.name for row in rows}) + 1))
+    for number in range(_ROUNDS):
+        if number >= _NEEDED_ROUNDS and runs.at_end:
+            break
+        _round(runs, rows, seed, number)
 
 
 def _round(runs: Runs, rows: Sequence[LoadNumber], seed: int, number: int) -> None:

@@ -171,6 +171,7 @@ def _rounds(
         *design.loads,
         *(load for turn in turned for load in (turn.direct, turn.paused)),
     ]
+    runs.need(_NEEDED_ROUNDS * (len(loads) + 2))
     for number in range(_ROUNDS):
         if number >= _NEEDED_ROUNDS and runs.at_end:
             return
