@@ -10,7 +10,7 @@ import pytest
 
 from blklab.backends import host_modules
 from blklab.backends.host_modules import HostModules
-from blklab.errors import KernelMistakeError
+from blklab.errors import KernelMistakeError, RunFailedError
 from blklab.experiment.pipeline import compare
 from blklab.experiment.rounds import Rounds
 from blklab.linux.load.load_process import REQUIRED_PROGRAMS, load_process
@@ -48,6 +48,30 @@ def test_a_mistake_ends_the_load_that_is_under_way(log: Path, tmp_path: Path) ->
             modules.check()
         with pytest.raises(KernelMistakeError):
             modules.check()
+    finally:
+        modules.close()
+
+
+def test_a_mistake_is_told_at_once_and_once(log: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    modules = HostModules()
+    modules.watch(["blklab_mine"])
+    with log.open("a") as lines:
+        lines.write(MISTAKE)
+    time.sleep(0.9)
+    modules.close()
+    assert capfd.readouterr().err.count("error: the kernel reported a mistake: WARNING: CPU: 1") == 1
+
+
+def test_a_mistake_is_the_error_of_a_load_that_cannot_be_killed(log: Path) -> None:
+    modules = HostModules()
+    modules.watch(["blklab_mine"])
+    try:
+        with pytest.raises(RunFailedError, match="cannot be killed"), modules.blamed():
+            raise RunFailedError("fio cannot be killed")
+        with log.open("a") as lines:
+            lines.write(MISTAKE)
+        with pytest.raises(KernelMistakeError, match="WARNING: CPU: 1"), modules.blamed():
+            raise RunFailedError("fio cannot be killed")
     finally:
         modules.close()
 

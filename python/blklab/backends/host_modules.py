@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from blklab.errors import RunFailedError
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.module_loading import ModuleInsertion
 from blklab.linux.load.load_process import kill_loads
@@ -32,18 +34,33 @@ class HostModules:
         """
         arms = find_arms(choices)
         if arms.modules:
-            self.watch([module.record.module for module in arms.modules])
+            watch = self.watch([module.record.module for module in arms.modules])
+            journal.undo_apart_after(watch.first)
         for module in arms.modules:
             _insertion(module, journal).make()
         self.check()
         return arms.remarks
 
-    def watch(self, modules: Sequence[str]) -> None:
+    def watch(self, modules: Sequence[str]) -> MistakeWatch:
         """Watches the kernel's log from now on; a mistake ends the load that is under way."""
         self._names += modules
         if self._watch is None:
             self._watch = MistakeWatch()
             self._watch.begin(kill_loads)
+        return self._watch
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Makes the kernel's mistake the error of a load that failed because of it.
+
+        Raises:
+            KernelMistakeError: instead of the load's error, if the kernel reported a mistake.
+        """
+        try:
+            yield
+        except RunFailedError:
+            self.check()
+            raise
 
     def check(self) -> None:
         """Ends the experiment if the kernel reported a mistake since the modules were loaded.

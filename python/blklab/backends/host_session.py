@@ -146,6 +146,7 @@ class HostSession:
         self._context.drop_page_cache()
         folder, engine = self._run_folder.ready(), self._loads.fio.engine
         with (
+            self._modules.blamed(),
             self._grace_periods.shortened(self._journal),
             self._monitor.monitoring(load_ns(stretch)),
             loads_end_with_their_disks(self._disks),
@@ -280,7 +281,7 @@ class HostSession:
         of_groups = self._groups.read_back()
         self._monitor.events = None
         load = self._loads.of(cell.workload)
-        with loads_end_with_their_disks(self._disks):
+        with self._modules.blamed(), loads_end_with_their_disks(self._disks):
             report, engine = load.run(cell, changes)
         self._check_disks()
         error = report.error

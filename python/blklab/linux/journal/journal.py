@@ -11,7 +11,7 @@ import fcntl
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -27,6 +27,7 @@ from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_d
 from blklab.linux.journal.modules import others_with_module
 from blklab.linux.journal.state import SUFFIX, journal_directory, make_private_directory, state_directory
 from blklab.linux.journal.undo import UndoResult, identity_of, undo_all
+from blklab.linux.journal.undo_apart import undone_apart
 from blklab.linux.journal.undo_places import HELD, OWN_PREFIXES
 from blklab.linux.journal.unrestored import report_unrestored
 from blklab.linux.machine.scheduler_modules import is_loaded
@@ -63,6 +64,7 @@ class Journal:
         """Directories that this run has made, by the number of their entries."""
         self._open = True
         self._process = os.getpid()
+        self._mistake: Callable[[], str | None] = lambda: None
 
     @staticmethod
     @contextmanager
@@ -217,6 +219,14 @@ class Journal:
         """Records that an entry needs no undoing any more."""
         self._append({"kind": "released", "of": entry["number"]})
 
+    def undo_apart_after(self, mistake: Callable[[], str | None]) -> None:
+        """Leaves undoing at the end to another process if the kernel has made a mistake by then.
+
+        Args:
+            mistake: The line of the kernel's log that tells of one; None while there is none.
+        """
+        self._mistake = mistake
+
     def keep_changes(self) -> None:
         """Releases every entry: the changes are meant to stay."""
         for entry in [entry for entry in self._entries if entry["kind"] != "released"]:
@@ -254,15 +264,23 @@ class Journal:
     def _finish_once(self) -> None:
         if not self._open:
             return
-        outcome = self.restore()
+        mistake = self._mistake()
+        outcome = self.restore() if mistake is None else undone_apart(self.restore)
         if outcome.failures:
             self._close()
-            report_unrestored(
-                RestoreError(
-                    "some changes could not be undone: " + "; ".join(outcome.failures),
+            lines = "; ".join(outcome.failures)
+            if mistake is None:
+                error = RestoreError(
+                    f"some changes could not be undone: {lines}",
                     hint=f"`blklab restore` tries again; the journal is {self.path}",
                 )
-            )
+            else:
+                error = RestoreError(
+                    f"some changes could not be undone after a mistake of the kernel ({mistake}): {lines}",
+                    hint="save the kernel's log (dmesg) and restart the machine; `blklab restore` then undoes "
+                    f"what is left; the journal is {self.path}",
+                )
+            report_unrestored(error)
             return
         self.path.unlink(missing_ok=True)
         sync_directory(self.path.parent)

@@ -6,6 +6,7 @@ A module that made one is not to be trusted with another I/O.
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from blklab.errors import KernelMistakeError
 from blklab.linux.machine.kernel_log import KMSG, KernelLog, LogLine
+from blklab.quantities.visible import visible_lines
 
 _LOOK_EVERY_S = 0.25
 _MISTAKES = re.compile(
@@ -53,8 +55,13 @@ class MistakeWatch:
             self._thread.start()
 
     def _look_on(self, ends_loads: Callable[[], None]) -> None:
+        told = False
         while not self._ended.wait(_LOOK_EVERY_S):
-            if self._look():
+            if found := self._look():
+                if not told:
+                    # Before anything else: the next step may end this process or never return.
+                    _tell(found[0])
+                    told = True
                 # Again and again: the next load may have begun before anybody has asked.
                 ends_loads()
 
@@ -65,6 +72,10 @@ class MistakeWatch:
                 self._found += mistakes_in(self._log.new_lines())
             return list(self._found)
 
+    def first(self) -> str | None:
+        """The first line that tells of a mistake; None if there is none so far."""
+        return next(iter(self._look()), None)
+
     def raise_for_mistakes(self, modules: Sequence[str]) -> None:
         """Ends the experiment if the kernel has reported a mistake.
 
@@ -74,12 +85,11 @@ class MistakeWatch:
         Raises:
             KernelMistakeError: with the first line.
         """
-        if found := self._look():
+        if first := self.first():
             raise KernelMistakeError(
-                f"the kernel reported a mistake while the module {' or '.join(modules)} was loaded: "
-                f"{found[0]}",
-                hint="the disks are back on their own schedulers; save the kernel's log (dmesg), and restart "
-                "the machine before you trust it again",
+                f"the kernel reported a mistake while the module {' or '.join(modules)} was loaded: {first}",
+                hint="the disks are back on their own schedulers, unless an error says otherwise; save the "
+                "kernel's log (dmesg), and restart the machine before you trust it again",
             )
 
     def close(self) -> None:
@@ -91,3 +101,14 @@ class MistakeWatch:
             if self._log is not None:
                 self._log.close()
                 self._log = None
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(
+        visible_lines(
+            f"\nerror: the kernel reported a mistake: {line}\n"
+            "ending the load and restoring the disks; a task that hangs in the kernel can hold this up for "
+            "two minutes\n"
+        )
+    )
+    sys.stderr.flush()
