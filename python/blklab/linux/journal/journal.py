@@ -277,8 +277,8 @@ class Journal:
             else:
                 error = RestoreError(
                     f"some changes could not be undone after a mistake of the kernel ({mistake}): {lines}",
-                    hint="save the kernel's log (dmesg) and restart the machine; `blklab restore` then undoes "
-                    f"what is left; the journal is {self.path}",
+                    hint="save the kernel's log (dmesg) and restart the machine; `blklab restore` then "
+                    f"undoes what is left; the journal is {self.path}",
                 )
             report_unrestored(error)
             return
