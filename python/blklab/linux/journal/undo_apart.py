@@ -74,7 +74,7 @@ def _undo_and_exit(undo: Callable[[], UndoResult], writing: int) -> NoReturn:
 
 
 def _read_until(pipe: int, deadline_s: float) -> bytes | None:
-    """What a process writes until it closes a pipe; None if it does not close it in time."""
+    """Reads until a process closes its end of a pipe; None if it does not in time."""
     answer = b""
     while (left_s := deadline_s - time.monotonic()) > 0:
         if select.select([pipe], [], [], left_s)[0]:
