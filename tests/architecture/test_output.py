@@ -12,7 +12,7 @@ _MAY_WRITE = {
     "cli/__init__.py": "flushes standard output",
     "cli/top_screen.py": "flushes standard output",
     "linux/journal/journal.py": "an error at exit, filtered there",
-    "linux/machine/kernel_mistakes.py": "a mistake of the kernel, told before the next step may hang; filtered there",
+    "linux/machine/kernel_mistakes.py": "a mistake, told before the next step hangs; filtered there",
     "linux/load/command_supervisor.py": "a program of its own, whose output blklab reads",
 }
 """Files that name ``sys.stdout`` or ``sys.stderr``, and why."""
