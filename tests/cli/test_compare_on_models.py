@@ -109,7 +109,7 @@ def test_the_report_for_people(capsys: pytest.CaptureFixture[str], job: str, tmp
     captured = capsys.readouterr()
     assert code == 0
     assert "equal within 2 %" in captured.out.replace("\n", " ")
-    assert f"All figures and charts: {html}" in captured.out
+    assert f"All figures and charts: {html}" in captured.out.replace("\n", " ")
     assert "<html" in html.read_text(encoding="utf-8")
 
 

@@ -235,7 +235,7 @@ def test_a_report_names_the_page_that_it_wrote(
 ) -> None:
     page = tmp_path / "the page.html"
     assert run(["report", "latest", "--html", str(page), "--store", two_runs]) == 0
-    assert f"All figures and charts: '{page}'" in capsys.readouterr().out
+    assert f"All figures and charts: '{page}'" in capsys.readouterr().out.replace("\n", " ")
     assert page.exists()
 
 

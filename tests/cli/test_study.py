@@ -26,7 +26,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
 def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One study: text and page at once, runs stored under the names that the document gives."""
     page, document_file, store = tmp_path / "page.html", tmp_path / "study.json", tmp_path / "runs.sqlite"
-    arguments = ["study", "run", "ionice", "--quick", "--store", str(store)]
+    arguments = ["study", "run", "ionice", "--quick", "-v", "--store", str(store)]
     assert run([*arguments, "--html", str(page), "--json", str(document_file)]) == ExitCode.OK
     text, told = capsys.readouterr()
     # The experiments of a study are its own: their names and plans would bury its progress and answer.

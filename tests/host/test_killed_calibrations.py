@@ -13,6 +13,7 @@ import pytest
 
 from blklab.labs.calibration.disk.saved import measurements_path
 from blklab.linux.journal.recovery import raise_for_failures, recover
+from blklab.quantities.formatting import count_of
 from host.conftest import Filesystem
 from real_devices import own_loops
 from waiting import wait_until
@@ -65,7 +66,8 @@ def test_a_killed_calibration_leaves_its_measurements_alone(
             continue
         assert kept(profile) >= before
         if attempt % 2:
-            assert (f"continuing after {before} measurements" in said) == (before > 0)
+            continued = f"continuing after {count_of(before, 'measurement')} of" in said
+            assert continued == (before > 0)
         before = kept(profile)
         most = max(most, before)
     assert most >= 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ SCALING = Path(__file__).parents[2] / "benches" / "scaling"
 @pytest.fixture(name="cells")
 def cells_of_bench(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(SCALING))
+    # Another bench's module of this name may have been imported before.
+    monkeypatch.delitem(sys.modules, "cells", raising=False)
     return importlib.import_module("cells")
 
 

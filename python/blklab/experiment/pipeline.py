@@ -94,7 +94,7 @@ def compare(
         if resumed is None:
             record = ExperimentRecord(
                 run_id=run_id,
-                created_at=now.isoformat(timespec="seconds"),
+                created_at=now.isoformat(timespec="milliseconds"),
                 state="running",
                 blklab_version=blklab.__version__,
                 spec=spec,
