@@ -114,7 +114,7 @@ def _kernels(kernels: str, patches: tuple[str, ...], source: str | None, *, quie
 
 
 def _next_step(judgement: Judgement, scope: Scope, tested: str, *, kept: bool) -> str:
-    """What to do after a judgement: ask what was left out, keep the page, or look for mistakes."""
+    """The next step: ask what was left out, keep the page, or look for mistakes."""
     if left := list(judgement.not_asked):
         narrowed = [
             *(("--scheduler", name) for name in left),
