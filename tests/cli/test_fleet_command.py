@@ -108,6 +108,36 @@ def test_without_a_class_models_are_listed(url: str, capsys: pytest.CaptureFixtu
     assert [(one["model"], one["drives"]) for one in classes] == [("EXAMPLE SSD 1TB", 6), ("OTHER HDD", 3)]
 
 
+@pytest.fixture
+def virtual_url(tmp_path: Path) -> str:
+    """Three virtual disks that say they rotate, in one store with three others."""
+    virtual = [
+        on_drive(record, number + 9, model="virtio disk", name="vda", run_id=f"20260106-0304-v{number:03d}")
+        for number, record in enumerate(make_fleet({"none": 0.0, "bfq": -0.2}, drives=3))
+    ]
+    for number, record in enumerate(virtual):
+        disk = record.target.disks[0].model_copy(update={"rotational": True})
+        target = record.target.model_copy(update={"disks": [disk]})
+        virtual[number] = record.model_copy(update={"target": target})
+    return _stored(tmp_path, [*make_fleet({"none": 0.0, "bfq": 0.15}, drives=3), *virtual])
+
+
+def test_virtual_disks_that_say_they_rotate_are_no_rotational_drives(
+    virtual_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["fleet", "--store", virtual_url]) == 0
+    assert "virtio disk virtio virtual disk 3" in " ".join(capsys.readouterr().out.split())
+    assert run(["fleet", "--store", virtual_url, "--json"]) == 0
+    rotational = {one["model"]: one["rotational"] for one in json.loads(capsys.readouterr().out)["classes"]}
+    assert rotational == {"EXAMPLE SSD 1TB": False, "virtio disk": None}
+    assert run(["fleet", "--rotational", "--store", virtual_url]) == ExitCode.USAGE
+    said = " ".join(capsys.readouterr().err.split())
+    assert "no stored run tested rotational drives" in said
+    assert "virtual disks do not tell whether they rotate: --kind virtio" in said
+    assert run(["fleet", "--kind", "virtio", "--store", virtual_url]) == 0
+    assert "`none` is best for virtual virtio disks" in capsys.readouterr().out
+
+
 def test_models_are_apart_from_drives(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], job: str
 ) -> None:

@@ -13,6 +13,8 @@ from blklab.errors import InterruptedRunError
 from blklab.experiment.blocks import Observer
 from blklab.experiment.pipeline import compare
 from blklab.labs.tuning import tuning
+from blklab.labs.tuning.document import ConfirmedCandidatePart, TuneDocument
+from blklab.labs.tuning.text import next_step
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store
@@ -35,6 +37,51 @@ def test_a_tuning_from_search_to_page(capsys: pytest.CaptureFixture[str], job: s
     assert document["recommendation"]["gains"][0]["outcome"] == "better"
     assert document["confirmation"]["schema"] == "blklab.compare/1"
     assert document["recommendation"]["choice"] in page.read_text()
+
+
+def _document(*, confirmed: bool, on: str) -> TuneDocument:
+    found = ConfirmedCandidatePart(
+        choice="bfq:slice_idle=0",
+        gains=[],
+        apply_command="blklab apply bfq:slice_idle=0 --device /srv" if on == "/srv" else None,
+        compare_command=None if on == "/srv" else "blklab compare DIRECTORY -s none,bfq:slice_idle=0 -w mine",
+    )
+    return TuneDocument(
+        target=on,
+        model="sim:ssd-sata",
+        default="none",
+        seed=1,
+        candidates=1,
+        simulated_runs=1,
+        dimensions=[],
+        searched=[],
+        trials=[],
+        finalists=[],
+        confirmation=None,
+        recommendation=found if confirmed else None,
+    )
+
+
+def test_the_next_step_is_to_apply_what_a_disk_confirmed_and_to_test_what_a_model_did() -> None:
+    assert next_step(_document(confirmed=True, on="/srv")) == (
+        "sudo blklab apply bfq:slice_idle=0 --device /srv"
+    )
+    assert next_step(_document(confirmed=True, on="sim:ssd-sata")) == (
+        "sudo blklab compare DIRECTORY -s none,bfq:slice_idle=0 -w mine"
+    )
+    assert next_step(_document(confirmed=False, on="/srv")) is None
+
+
+def test_a_tuning_on_a_model_ends_with_the_comparison_on_a_disk(
+    capsys: pytest.CaptureFixture[str], job: str, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    arguments = ["sim:ssd-sata", "-w", job, "-s", "mq-deadline,none", "--vary", "async_depth,max_sectors_kb"]
+    assert run(["tune", *arguments, "--trials", "16", "-n", "3", "--html", str(page), "-q"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("next: sudo blklab compare DIRECTORY -s mq-deadline,")
+    assert last.endswith(f" -w {job}")
+    assert last.removeprefix("next: ") in page.read_text()
 
 
 def test_a_dry_run_lists_the_space_and_tries_nothing(capsys: pytest.CaptureFixture[str], job: str) -> None:

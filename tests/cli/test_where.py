@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 from pathlib import Path
 
@@ -18,7 +19,10 @@ from blklab.report.waits.document import where_document
 from blklab.report.waits.html import where_html
 from blklab.report.waits.priorities import priority_findings, priority_text
 from blklab.report.waits.short import MOST_ROWS, render_short_where
+from blklab.report.waits.text import finding_lines, render_where
+from chromium import Page
 from command_runs import json_of
+from page_checks import open_text
 
 BLKPARSE = """\
   8,0    0        1     0.000000000   700  Q   W 8 + 8 [writer]
@@ -51,10 +55,10 @@ def test_waits_and_holders_in_all_forms(
     # 0.2 to 1.1 ms behind the writer, then 0.2 ms before an idle device.
     assert reader["held_in_queue"]["tasks"] == [[place, pytest.approx(900_000)]]
     assert reader["held_in_queue"]["idle_ns"] == pytest.approx(200_000)
-    html = page.read_text()
-    assert "&lt;b&gt;reader" in html
-    assert "<b>reader" not in html
-    assert 'data-chart="heat-map"' in html
+    shown = page.read_text()
+    assert "&lt;b&gt;reader" in shown
+    assert "<b>reader" not in shown
+    assert 'data-chart="heat-map"' in shown
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
@@ -219,6 +223,49 @@ def test_reasons_beyond_the_rows_are_left_to_verbose(trace: Path, monkeypatch: p
     assert len(lines) <= MOST_ROWS
     assert sum(line.startswith("* a reason") for line in lines) >= 3
     assert lines[-1].endswith(" -v")
+
+
+def test_findings_are_the_same_in_every_form(trace: Path) -> None:
+    document = where_document(str(trace), _recorded(trace, scheduler="bfq"))
+    lines = finding_lines(document)
+    assert any(one.remedy is None for one in document.priorities)
+    assert len(lines) == len(document.priorities)
+    short, full = io.StringIO(), io.StringIO()
+    render_short_where(document, Printer(Terminal(file=short, width=200)))
+    render_where(document, Terminal(file=full, width=200))
+    page = html.unescape(where_html(document))
+    for line in lines:
+        assert f"* {line}\n" in short.getvalue()
+        assert f"* {line}\n" in full.getvalue()
+        assert f'<p class="finding">{line}.</p>' in page
+
+
+def test_findings_without_room_are_counted(trace: Path) -> None:
+    document = where_document(str(trace), _recorded(trace, scheduler="kyber"))
+    reason = document.priorities[0].model_copy(update={"text": "a reason " * 12, "remedy": None})
+    out = io.StringIO()
+    full = document.model_copy(update={"priorities": [reason] * 20})
+    render_short_where(full, Printer(Terminal(file=out, width=80)))
+    lines = out.getvalue().splitlines()
+    assert len(lines) <= MOST_ROWS
+    shown = sum(line.startswith("* a reason") for line in lines)
+    assert lines[-1].startswith(f"All tasks, times and findings ({20 - shown} more): blklab where ")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1024, 1280])
+def test_tables_of_tasks_in_deep_control_groups_fit_the_page(
+    trace: Path, tmp_path: Path, page: Page, width: int
+) -> None:
+    waits = _recorded(trace, scheduler="bfq")
+    group = "/system.slice/system-postgresql.slice/postgresql@15-main.service"
+    tasks = [task.model_copy(update={"cgroup": group}) for task in waits.tasks]
+    document = where_document(str(trace), waits.model_copy(update={"tasks": tasks}))
+    page.emulate(width=width)
+    open_text(page, tmp_path / "where.html", where_html(document))
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    hidden = "[...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth)"
+    assert page.evaluate(hidden) == [0] * 4
 
 
 def test_traces_without_completions_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

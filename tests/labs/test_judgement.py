@@ -13,8 +13,8 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode, RunFailedError
-from blklab.guests.kernels.build_record import BuildRecord
-from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.build_record import BuildRecord, PatchRecord
+from blklab.guests.kernels.kernel_build import SCHEDULER_OPTIONS, KernelBuild
 from blklab.labs.judgement.answers import JudgementAnswer, answers_to, require_answer, settled
 from blklab.labs.judgement.document import JudgementDocument, outcome_of
 from blklab.labs.judgement.judge import Judgement
@@ -197,24 +197,27 @@ def test_a_scope_narrows_the_questions_and_changes_none() -> None:
 
 @pytest.fixture
 def judgement_of(tmp_path: Path) -> Callable[..., Judgement]:
-    (tmp_path / "config").write_text("")
+    (tmp_path / "config").write_text("".join(f"{option}=y\n" for option in SCHEDULER_OPTIONS.values()))
 
-    def kernel(name: str) -> KernelBuild:
+    def kernel(name: str, patches: tuple[PatchRecord, ...] = ()) -> KernelBuild:
         fields = dict.fromkeys(
             ("source", "source_sha256", "compiler", "tree_id", "linux_sha256", "built_at"), ""
         )
         numbers = {"recipe": 1, "compiled_files": 0, "build_seconds": 0}
         record = BuildRecord(
-            build_id=name, version="6.1", source_kind="debian", patches=[], fragments=[], missing_options=[],
+            build_id=name, version="6.1", source_kind="debian", patches=list(patches), fragments=[],
+            missing_options=[],
             **fields, **numbers,
         )  # fmt: skip
         return KernelBuild(name, tmp_path, record)
 
-    def judged(*effects: float) -> Judgement:
-        asked = Scope().questions(SCHEDULERS)["hdd-7200"]
+    def judged(
+        *effects: float, schedulers: tuple[str, ...] = (), patches: tuple[PatchRecord, ...] = ()
+    ) -> Judgement:
+        asked = Scope(schedulers=schedulers).questions(SCHEDULERS)["hdd-7200"]
         runs = {question: pairs(effect) for question, effect in zip(asked, effects, strict=False)}
         return Judgement(
-            1, kernel("base"), kernel("other"), "ordinary", tuple(asked), tuple(answers_to(runs))
+            1, kernel("base"), kernel("other", patches), "ordinary", tuple(asked), tuple(answers_to(runs))
         )
 
     return judged
@@ -237,6 +240,71 @@ def test_a_judgement_ends_with_its_page_or_the_way_to_one(
     assert output is None or Path(output).exists()
     assert run([*asked, "-q"]) == ExitCode.OK
     assert said not in capsys.readouterr().err
+
+
+def _patch(name: str, *files: str) -> PatchRecord:
+    return PatchRecord(name=name, sha256=name, files=list(files))
+
+
+KYBER = _patch("busy.patch", "block/kyber-iosched.c")
+ELSEWHERE = _patch("merge.patch", "block/blk-merge.c")
+
+
+def test_a_patch_of_a_scheduler_that_was_not_asked_about_is_named(
+    judgement_of: Callable[..., Judgement],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    judged = judgement_of(schedulers=("mq-deadline",), patches=(ELSEWHERE, KYBER))
+    monkeypatch.setattr("blklab.cli.judging.judge", lambda *_, **__: judged)
+    asked = ["kernel", "judge", "--kernel", "base,other", "-s", "mq-deadline", "--disk", "hdd-7200"]
+    assert run(asked) == ExitCode.OK
+    said = capsys.readouterr()
+    page = " ".join(said.out.split())
+    assert "busy.patch changes kyber, which no question was about: ask with `--scheduler kyber`." in page
+    assert max(map(len, said.out.splitlines()[1:])) <= 80, "the verdict itself is longer"
+    command = "blklab kernel judge --kernel base,other --scheduler kyber --disk hdd-7200"
+    assert said.err.rstrip().endswith(f"next: {command}")
+
+
+def test_a_patch_whose_scheduler_was_asked_about_or_that_changes_none_is_not_named(
+    judgement_of: Callable[..., Judgement],
+) -> None:
+    every = judgement_of(patches=(ELSEWHERE, KYBER))
+    general = judgement_of(schedulers=("mq-deadline",), patches=(ELSEWHERE,))
+    for judgement in (every, general):
+        assert "no question was about" not in page_of(judgement)
+    alike = judgement_of(schedulers=("mq-deadline",), patches=(KYBER,))
+    assert not replace(alike, base=alike.other).not_asked, "both have the patch"
+
+
+@pytest.mark.parametrize(
+    ("effect", "given", "said"),
+    [
+        (1.0, ["--kernel", "base,other"], "next: blklab kernel torture other looks"),
+        (
+            1.0,
+            ["--kernel", "base", "--patch", "a.patch"],
+            "next: blklab kernel torture --patch a.patch looks",
+        ),
+        (1.0, ["--kernel", "base", "--source", "linux"], "next: blklab kernel torture --source linux looks"),
+        (0.8, ["--kernel", "base,other"], "next: change it"),
+    ],
+)
+def test_a_kept_page_is_followed_by_the_next_step(
+    effect: float,
+    given: list[str],
+    said: str,
+    judgement_of: Callable[..., Judgement],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("blklab.cli.judging.judge", lambda *_, **__: judgement_of(effect))
+    monkeypatch.setattr("blklab.cli.judging._kernels", lambda *_, **__: ("base", "other"))
+    run(["kernel", "judge", *given, "-o", "page.txt"])
+    assert capsys.readouterr().err.splitlines()[-1].startswith(said)
 
 
 @pytest.mark.parametrize(

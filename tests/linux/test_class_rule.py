@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,15 @@ def test_text_of_a_rule_for_a_class() -> None:
         'ATTR{queue/scheduler}="bfq", ATTR{queue/iosched/slice_idle}="0"'
     )
     assert _body(rule.text) == " ".join(common % name + rest for name in ("nvme*", "sd*"))
+
+
+def test_a_virtual_disk_that_says_it_rotates_stands_for_all_virtual_disks(tree: SysfsTree) -> None:
+    """Another of the same kind may say the opposite, and is no other kind of disk."""
+    disk = _disk(tree, "vda", "254:0", "virtio disk")
+    drive_class = class_of(replace(disk, rotational=True))
+    assert drive_class == DriveClass(kind="virtio")
+    assert drive_class.includes(name="vdb", model="", rotational=False)
+    assert not DriveClass(rotational=True).includes(name="vda", model="", rotational=True)
 
 
 def test_attributes_of_the_queue_come_before_tunables() -> None:

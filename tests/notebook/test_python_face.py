@@ -290,6 +290,23 @@ def test_a_wrong_argument_is_answered(
 
 
 @pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"memry": 1}, "parameters: memry: no such option; did you mean memory?"),
+        ({"memory": "x"}, "parameters: memory = "),
+    ],
+)
+def test_a_wrong_parameter_is_named_by_its_argument(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(blklab.BlklabError) as one:
+        blklab.simulate("hdd-7200", "many-readers", parameters=given)
+    request = blklab.SimulationRequest("hdd-7200", "many-readers", parameters=given)
+    with pytest.raises(blklab.BlklabError) as many:
+        blklab.simulate_many([request])
+    assert str(one.value) == one.value.message == str(many.value)
+    assert str(one.value).startswith(said)
+
+
+@pytest.mark.parametrize(
     "option", [one for one in OPTIONS if "compare" in one.commands], ids=lambda one: one.key
 )
 def test_errors_name_arguments_in_place_of_flags(option: Option) -> None:

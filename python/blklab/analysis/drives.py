@@ -9,7 +9,7 @@ from typing import Literal
 from blklab.analysis.stored_series import StoredSeries, same_work
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import MachineDescription, TargetDescription
-from blklab.spec.drive_classes import kind_of
+from blklab.spec.drive_classes import kind_of, known_rotational
 from blklab.spec.workloads import Workload
 
 
@@ -27,6 +27,7 @@ class Drive:
     kind: str
     """One of `blklab.spec.drive_classes.KINDS`; empty for others and for models."""
     rotational: bool | None
+    """None if unknown, as for a virtual disk that says it rotates."""
     size_bytes: int
     modelled: bool = False
     """Whether it is a modelled disk, of which no host has one."""
@@ -48,7 +49,7 @@ def drive_of(target: TargetDescription, machine: MachineDescription) -> Drive | 
         host=host,
         model=disk.model,
         kind=kind_of(disk.name) if on_host else "",
-        rotational=disk.rotational,
+        rotational=known_rotational(disk.name, rotational=disk.rotational) if on_host else disk.rotational,
         size_bytes=disk.size_bytes,
         modelled=not on_host,
     )

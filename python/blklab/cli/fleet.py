@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import click
@@ -19,12 +20,13 @@ from blklab.cli.tables import plain_table
 from blklab.errors import RefusedError, UnknownNameError, UsageError
 from blklab.linux.apply.class_rule import class_rule, tuned_profile
 from blklab.linux.apply.unit_settings import unit_commands
+from blklab.records.samples import DiskDescription
 from blklab.records.store import Store
 from blklab.report.documents.fleet import fleet_document
 from blklab.report.sentences.answer import basis_text
 from blklab.report.terminal import console_out, print_note
 from blklab.report.text.fleet import evidence_lines, render_fleet
-from blklab.spec.drive_classes import KINDS, DriveClass, known_rotational
+from blklab.spec.drive_classes import KINDS, VIRTUAL, DriveClass, kind_of, known_rotational
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 from blklab.spec.goals import GRAMMAR_HINT, Goal, parse_goal
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
@@ -52,11 +54,11 @@ def fleet_verdict(
         StoreError: if the store cannot be used.
     """
     with Store.opened(store_url) as store:
+        stored = [one for one in store.list_targets() if with_studies or not one.study]
         matching = [
             one
-            for one in store.list_targets()
-            if (with_studies or not one.study)
-            and any(
+            for one in stored
+            if any(
                 drive_class.includes(name=disk.name, model=disk.model, rotational=disk.rotational)
                 for disk in one.target.disks
             )
@@ -65,13 +67,26 @@ def fleet_verdict(
         on_models = [one.run_id for one in matching if one.target.backend != "host"]
         wanted = on_models if only_models or not on_hosts else on_hosts
         if not wanted:
-            raise UnknownNameError(
-                f"no stored run tested {drive_class.words}",
-                hint="`blklab fleet` without options lists the models that were tested",
-            )
+            raise _untested(drive_class, [disk for one in stored for disk in one.target.disks])
         records = [store.load(run_id) for run_id in wanted]
     left_out = [LeftOut("models", on_models)] if on_models and wanted is on_hosts else []
     return analyse_fleet(records, confidence=confidence, margin=margin, goal=goal, left_out=left_out)
+
+
+def _untested(drive_class: DriveClass, disks: Sequence[DiskDescription]) -> UnknownNameError:
+    """Why no disk among those that were tested belongs to a class."""
+    either = replace(drive_class, rotational=None)
+    virtual = {
+        kind_of(disk.name)
+        for disk in disks
+        if drive_class.rotational is not None
+        and known_rotational(disk.name, rotational=disk.rotational) is None
+        and either.includes(name=disk.name, model=disk.model, rotational=None)
+    }
+    hint = "`blklab fleet` without options lists the models that were tested"
+    if kinds := sorted(virtual.intersection(VIRTUAL)):
+        hint = f"virtual disks do not tell whether they rotate: --kind {' or --kind '.join(kinds)}"
+    return UnknownNameError(f"no stored run tested {drive_class.words}", hint=hint)
 
 
 def recommended(found: FleetAnalysis, drive_class: DriveClass, *, force: bool) -> SchedulerChoice:
@@ -249,9 +264,9 @@ def _list_classes(store_url: str | None, json_file: str | None, *, with_studies:
         table = plain_table(("model", "kind", "rotational"), ("drives", "hosts", "experiments"))
         for row in drives:
             counts = (row.drives, len(row.hosts), row.experiments)
-            # The kernel's names of a kind, and so its pattern, tell whether there is a head.
-            rotates = known_rotational(KINDS.get(row.kind, ""), rotational=row.rotational)
-            table.add_row(row.model, row.kind, words[rotates], *map(str, counts))
+            unknown = row.rotational is None and row.kind in VIRTUAL
+            rotates = "virtual disk" if unknown else words[row.rotational]
+            table.add_row(row.model, row.kind, rotates, *map(str, counts))
         console.print(table)
     if models:
         if drives:

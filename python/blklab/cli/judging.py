@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from itertools import chain
+
 from blklab.backends import Workers
 from blklab.cli.judge_module import judge_module
 from blklab.cli.judgement_progress import JudgementDisplay
@@ -25,7 +28,7 @@ from blklab.labs.judgement.page import page_of
 from blklab.labs.judgement.questions import Scope
 from blklab.progress.build import BuildDisplay
 from blklab.report.monitoring.junit import junit_xml
-from blklab.report.terminal import console_out, print_note
+from blklab.report.terminal import console_err, console_out, print_note
 
 BISECT_SKIP = 125
 """`git bisect run` leaves a commit out that exits with this."""
@@ -83,9 +86,11 @@ def judge_and_show(
     prints = "-" not in (output, json_file, junit_file)
     _show(judgement, output, json_file, prints=prints)
     if prints and not quiet:
-        print_note(
-            f"page: {output}" if output else "next: --output FILE keeps this page, to attach to a mail"
-        )
+        if output:
+            print_note(f"page: {output}")
+        tested = _tested(judgement.other.name, patches, source)
+        step = _next_step(judgement, scope, tested, kept=output is not None)
+        console_err().print(f"next: {step}", soft_wrap=True)
     if for_bisect:
         return int(judgement.worse)
     return ExitCode.SLOWER if judgement.worse else ExitCode.OK
@@ -106,6 +111,31 @@ def _kernels(kernels: str, patches: tuple[str, ...], source: str | None, *, quie
         if source is not None:
             return base, build_source(base, source, display)
         return base, build_patched(base, patches, display)
+
+
+def _next_step(judgement: Judgement, scope: Scope, tested: str, *, kept: bool) -> str:
+    """The next step: ask what was left out, keep the page, or look for mistakes."""
+    if left := list(judgement.not_asked):
+        narrowed = [
+            *(("--scheduler", name) for name in left),
+            *(("--disk", name) for name in scope.disks),
+            *(("--load", name) for name in scope.loads),
+            *([("--machine", scope.machine)] if scope.machine else []),
+        ]
+        kernels = f"{judgement.base.name},{judgement.other.name}"
+        return shlex.join(["blklab", "kernel", "judge", "--kernel", kernels, *chain(*narrowed)])
+    if not kept:
+        return "--output FILE keeps this page, to attach to a mail"
+    if judgement.worse:
+        return "change it and judge it again, in half the time: runs of the base are kept"
+    return f"blklab kernel torture {tested} looks for mistakes"
+
+
+def _tested(name: str, patches: tuple[str, ...], source: str | None) -> str:
+    """The arguments with which a kernel is tortured; one of a patch or a tree is built with its checks."""
+    if source is not None:
+        return shlex.join(["--source", source])
+    return shlex.join(list(chain(*(("--patch", patch) for patch in patches))) or [name])
 
 
 def _show(judgement: Judgement, output: str | None, json_file: str | None, *, prints: bool) -> None:

@@ -11,7 +11,7 @@ from blklab.cli.output import require_writable, write_own_text, write_text
 from blklab.errors import BlklabError, InterruptedRunError
 from blklab.labs.tuning.document import TuneDocument
 from blklab.labs.tuning.page import tune_html
-from blklab.labs.tuning.text import finalist_rows, headline, sentences
+from blklab.labs.tuning.text import finalist_rows, headline, next_step, sentences
 from blklab.labs.tuning.trials import Trial
 from blklab.labs.tuning.tuning import Preparation, TuningRequest, prepare, tune
 from blklab.progress.experiment import ProgressDisplay
@@ -109,7 +109,6 @@ def _print(document: TuneDocument) -> None:
     for candidate, modelled, measured in rows:
         console.print(f"  {candidate}", soft_wrap=True)
         console.print(f"    model {modelled}; measured {measured}")
-    if document.recommendation is not None and document.recommendation.apply_command is not None:
+    if (step := next_step(document)) is not None:
         console.print()
-        console.print("To apply it, as root:")
-        console.print(f"    {document.recommendation.apply_command}", soft_wrap=True)
+        console.print(f"next: {step}", soft_wrap=True)

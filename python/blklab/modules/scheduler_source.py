@@ -125,6 +125,12 @@ def one_scheduler_of(scheduler: str | None, patches: Sequence[Patch]) -> str | N
     return chosen
 
 
+def schedulers_of(files: Iterable[str]) -> list[str]:
+    """The stock schedulers that have one of the files, by path in the source, as their own."""
+    paths = list(files)
+    return [name for name, own in _OWN.items() if any(own.fullmatch(path) for path in paths)]
+
+
 def private_headers(block: Path, own: Iterable[str]) -> dict[str, Path]:
     """The headers of ``block/`` that are not the scheduler's own, by name."""
     ours = set(own)
@@ -137,7 +143,7 @@ def _touched_by(patches: Sequence[Patch]) -> list[str]:
 
 def _scheduler_of(touched: Sequence[str], created: set[str]) -> str | None:
     """The stock scheduler that patches change; None for a new one."""
-    changed = [name for name, own in _OWN.items() if any(own.fullmatch(path) for path in touched)]
+    changed = schedulers_of(touched)
     if len(changed) > 1:
         raise UsageError(
             f"the patches change {' and '.join(changed)}, and a module is one scheduler",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blklab import _core
-from blklab.errors import UnknownNameError, did_you_mean
+from blklab.errors import BlklabError, UnknownNameError, did_you_mean
 from blklab.linux.machine.processors import usable_processors
 from blklab.quantities.formatting import count_of
 from blklab.quantities.units import format_bytes, format_duration
@@ -25,6 +25,7 @@ from blklab.records.samples import JobSample, LatencyHistogram
 from blklab.simulator.core import call_core, run_facts
 from blklab.simulator.request import CoreRequest, Jobs, SimulationRequest
 from blklab.simulator.timeline import Timeline
+from blklab.spec.argument_words import in_request_arguments
 from blklab.spec.arguments import (
     Costs,
     GroupSettings,
@@ -154,7 +155,7 @@ def run_request(request: SimulationRequest) -> SimulationResult:
         BlklabError: as for `simulate`.
     """
     prepared = CoreRequest(request)
-    return _result_of(prepared, *call_core(_core.simulate_recorded, prepared.text))
+    return _result_of(prepared, *_simulated(_core.simulate_recorded, prepared.text))
 
 
 @checked
@@ -175,8 +176,18 @@ def simulate_many(
         hint = "write it like [blklab.SimulationRequest('hdd-7200', 'many-readers', seed=1), …]"
         raise wrong_value("requests", requests, "a list of requests", hint)
     prepared = [CoreRequest(request) for request in requests]
-    answers = call_core(lambda texts: _core.simulate_many(texts, workers), [one.text for one in prepared])
+    answers = _simulated(lambda texts: _core.simulate_many(texts, workers), [one.text for one in prepared])
     return [_result_of(one, *answer) for one, answer in zip(prepared, answers, strict=True)]
+
+
+def _simulated(function: Any, request: Any) -> Any:
+    """Calls the core; its errors name the arguments of `SimulationRequest`."""
+    try:
+        return call_core(function, request)
+    except BlklabError as error:
+        error.message = in_request_arguments(error.message)
+        error.args = (error.message, *error.args[1:])
+        raise
 
 
 def _result_of(request: CoreRequest, text: str, tables: tuple[bytes, bytes] | None) -> SimulationResult:

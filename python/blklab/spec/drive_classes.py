@@ -21,6 +21,9 @@ KINDS = {
 }
 """Pattern of the kernel's names, by kind; ``scsi`` includes SATA, SAS and USB."""
 
+VIRTUAL = ("virtio", "xen")
+"""Kinds of virtual machines' disks."""
+
 _HEADLESS = ("vd", "xvd", "loop", "nbd", "dm-", "md", "zram")
 """Such disks say that they rotate, or not, without any head that moves: whatever their host keeps them on."""
 
@@ -62,7 +65,7 @@ class DriveClass:
             raise UsageError("the model is empty", hint="give a name or a pattern, such as 'Samsung SSD 9*'")
 
     def includes(self, *, name: str, model: str, rotational: bool | None) -> bool:
-        """Tells whether a drive belongs to it.
+        """Tells whether a drive belongs to it; a disk that says it rotates and has no head is neither kind.
 
         Args:
             name: The kernel's name of the disk.
@@ -72,16 +75,17 @@ class DriveClass:
         return (
             (self.model is None or fnmatch.fnmatchcase(model.strip(), self.model.strip()))
             and (self.kind is None or kind_of(name) == self.kind)
-            and (self.rotational is None or rotational == self.rotational)
+            and (self.rotational is None or known_rotational(name, rotational=rotational) == self.rotational)
         )
 
     @property
     def words(self) -> str:
         """For people: ``rotational scsi drives of model ST4000*``."""
         rotates = {True: "rotational ", False: "non-rotational ", None: ""}[self.rotational]
-        kind = f"{self.kind} " if self.kind else ""
+        kind = f"{'virtual ' if self.kind in VIRTUAL else ''}{self.kind} " if self.kind else ""
         model = f" of model {self.model}" if self.model else ""
-        return f"{rotates}{kind}drives{model}" if rotates or kind or model else "all drives"
+        drives = "disks" if self.kind in VIRTUAL else "drives"
+        return f"{rotates}{kind}{drives}{model}" if rotates or kind or model else "all drives"
 
     @property
     def slug(self) -> str:

@@ -17,6 +17,7 @@ from blklab.backends import THIS_MACHINE, Session, SessionOptions, Workers
 from blklab.backends.uml import BACKEND
 from blklab.errors import RequirementError
 from blklab.experiment.prerequisites import require_kernels
+from blklab.guests.kernels.build_record import PatchRecord
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.store import find
 from blklab.labs.judgement.answers import (
@@ -31,6 +32,7 @@ from blklab.labs.judgement.answers import (
 from blklab.labs.judgement.kept_runs import KeepingWorkers
 from blklab.labs.judgement.loads import LOADS, JudgementLoad
 from blklab.labs.judgement.questions import EVERY_QUESTION, SCHEDULERS, VERSION, JudgementQuestion, Scope
+from blklab.modules.scheduler_source import schedulers_of
 from blklab.records.samples import RunSample
 from blklab.spec.changes import parse_changes
 from blklab.spec.experiment import Conditions
@@ -79,6 +81,17 @@ class Judgement:
     def of(self, *outcomes: Outcome) -> list[JudgementAnswer]:
         """The answers with one of these outcomes."""
         return [answer for answer in self.answers if answer.outcome in outcomes]
+
+    @property
+    def not_asked(self) -> dict[str, list[str]]:
+        """Schedulers that both kernels have and no question was about, with the patches that change them."""
+        asked = {parse_scheduler_choice(question.scheduler).name for question in self.asked}
+        found: dict[str, list[str]] = {}
+        for patch in _patches_of_one(self.base, self.other):
+            for name in schedulers_of(patch.files):
+                if name not in asked and all(name in one.schedulers for one in (self.base, self.other)):
+                    found.setdefault(name, []).append(patch.name)
+        return found
 
     @property
     def worse(self) -> bool:
@@ -155,6 +168,12 @@ def _among(
     asked: Mapping[str, Sequence[JudgementQuestion]], chosen: Collection[JudgementQuestion]
 ) -> dict[str, list[JudgementQuestion]]:
     return {disk: [one for one in questions if one in chosen] for disk, questions in asked.items()}
+
+
+def _patches_of_one(base: KernelBuild, other: KernelBuild) -> list[PatchRecord]:
+    """The patches that one kernel has and the other lacks."""
+    both = {patch.sha256 for patch in base.record.patches} & {patch.sha256 for patch in other.record.patches}
+    return [patch for kernel in (base, other) for patch in kernel.record.patches if patch.sha256 not in both]
 
 
 def _same_bytes(base: KernelBuild, other: KernelBuild) -> bool:

@@ -11,7 +11,7 @@ from blklab.labs.judgement.answers import LEVEL, MARGIN, JudgementAnswer, Outcom
 from blklab.labs.judgement.document import outcome_of
 from blklab.labs.judgement.judge import Judgement
 from blklab.labs.judgement.questions import JudgementQuestion
-from blklab.quantities.formatting import count_of, percent_text
+from blklab.quantities.formatting import count_of, join_names, percent_text
 
 _SENTENCES = {
     "identical": "The same to the bit: no question runs code that differs, or that code does the same.",
@@ -41,6 +41,8 @@ def _lines(judgement: Judgement) -> Iterator[str]:
     yield f"  judged {_title(judgement.other)}"
     yield ""
     yield from textwrap.wrap(_counts(judgement), _MAIL_WIDTH)
+    for scheduler, patches in judgement.not_asked.items():
+        yield from textwrap.wrap(_not_asked(scheduler, patches), _MAIL_WIDTH, break_on_hyphens=False)
     for outcome in _ORDER:
         if answers := judgement.of(outcome):
             yield ""
@@ -59,6 +61,14 @@ def _counts(judgement: Judgement) -> str:
         return ", ".join([*counts, *(f"{outcome} in {number}" for outcome, number in found.items())]) + "."
     kinds = ", ".join(f"some {outcome} in {number}" for outcome, number in found.items())
     return f"{', '.join(counts)}. Of the jobs in the other {asked - identical}: {kinds}."
+
+
+def _not_asked(scheduler: str, patches: Sequence[str]) -> str:
+    changes = "changes" if len(patches) == 1 else "change"
+    return (
+        f"{join_names(patches)} {changes} {scheduler}, which no question was about: "
+        f"ask with `--scheduler {scheduler}`."
+    )
 
 
 def _about(judgement: Judgement) -> str:

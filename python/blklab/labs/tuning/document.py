@@ -81,6 +81,8 @@ class ConfirmedCandidatePart(_Part):
     gains: list[GainPart]
     apply_command: str | None
     """None if the target is no disk of this machine."""
+    compare_command: str | None = None
+    """Of a model: compares the choice with the default on a disk, whose directory is to be put in."""
 
 
 class TuneDocument(_Part):
@@ -166,12 +168,22 @@ def _recommendation_part(tuning: Tuning) -> ConfirmedCandidatePart | None:
     if found is None:
         return None
     target = tuning.request.experiment.parsed_target
+    is_disk = isinstance(target, PathTarget)
     words = ["blklab", "apply", found.choice.without_label, "--device", tuning.request.experiment.target]
     return ConfirmedCandidatePart(
         choice=found.choice.without_label,
         gains=[_gain_part(pair) for pair in found.gains],
-        apply_command=shlex.join(words) if isinstance(target, PathTarget) else None,
+        apply_command=shlex.join(words) if is_disk else None,
+        compare_command=None if is_disk else _on_a_disk(tuning, found.choice.without_label),
     )
+
+
+def _on_a_disk(tuning: Tuning, choice: str) -> str:
+    """The command that compares a choice with the default on a disk."""
+    words = ["blklab", "compare", "DIRECTORY", "-s", f"{tuning.default.without_label},{choice}"]
+    for workload in tuning.request.experiment.workloads:
+        words += ["-w", workload.source]
+    return shlex.join(words)
 
 
 def _gain_part(pair: PairwiseComparison) -> GainPart:

@@ -10,7 +10,7 @@ from blklab.labs.tuning.charts import (
     slice_charts,
 )
 from blklab.labs.tuning.document import TuneDocument
-from blklab.labs.tuning.text import finalist_rows, headline, sentences
+from blklab.labs.tuning.text import finalist_rows, headline, next_step, sentences
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
 from blklab.report.html.shell import with_shell
 
@@ -27,6 +27,7 @@ def tune_html(document: TuneDocument) -> str:
             document=document,
             headline=headline(document),
             sentences=sentences(document),
+            next_step=next_step(document),
             facts=_facts(document),
             finalists=finalist_rows(document),
             history=history_chart(document, looks),

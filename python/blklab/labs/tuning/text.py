@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 
 from blklab.labs.tuning.document import ConfirmedCandidatePart, GainPart, TrialPart, TuneDocument
@@ -36,6 +37,16 @@ def _best_there(best: TrialPart | None) -> str:
     if _score(best) - 1 < _NOTICEABLE:
         return "; the best there is as good as the default."
     return f"; the best there is {_percent(_score(best))} better than the default."
+
+
+def next_step(document: TuneDocument) -> str | None:
+    """The command to go on with; None if the default stays and nothing was compared."""
+    found = document.recommendation
+    if found is not None:
+        return f"sudo {found.apply_command or found.compare_command}"
+    if document.confirmation is None:
+        return None
+    return shlex.join(["blklab", "report", document.confirmation.run])
 
 
 def finalist_rows(document: TuneDocument) -> list[tuple[str, str, str]]:

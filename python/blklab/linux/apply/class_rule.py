@@ -13,7 +13,7 @@ from blklab.errors import UsageError
 from blklab.linux.apply.udev import RULES_DIRECTORY, Rule, assignments
 from blklab.linux.apply.udev_text import comment, literal_pattern, shell_pattern
 from blklab.linux.disks.disk import Disk
-from blklab.spec.drive_classes import KINDS, DriveClass, kind_of
+from blklab.spec.drive_classes import KINDS, DriveClass, kind_of, known_rotational
 from blklab.spec.schedulers import SchedulerChoice
 
 _PREFIX = "89-blklab-class-"
@@ -38,7 +38,8 @@ def class_of(disk: Disk) -> DriveClass:
             f"{disk.name} has no model that other drives could share", hint="leave out --for-model"
         )
     pattern = literal_pattern(disk.model.strip()) if kind in _MODEL_KEYS else None
-    return DriveClass(model=pattern, kind=kind, rotational=disk.rotational)
+    rotational = known_rotational(disk.name, rotational=disk.rotational)
+    return DriveClass(model=pattern, kind=kind, rotational=rotational)
 
 
 def class_rule(

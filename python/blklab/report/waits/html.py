@@ -15,6 +15,7 @@ from blklab.report.waits.document import WhereDocument
 from blklab.report.waits.text import (
     PATTERN_TITLES,
     WAIT_TITLES,
+    finding_lines,
     held_text,
     pattern_cells,
     summary_lines,
@@ -46,7 +47,7 @@ def where_html(document: WhereDocument) -> str:
             holders=_holders(waits),
             sizes=[(f"{format_bytes(bound)}", count) for bound, count in waits.all.bytes_per_io.classes],
             charts=_charts(waits),
-            priorities=document.priorities,
+            findings=finding_lines(document),
             style=page_style(),
             script=script,
             script_digest=digest,

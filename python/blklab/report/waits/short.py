@@ -1,4 +1,4 @@
-"""`blklab where` in 24 rows: the answer, the tasks that waited most, and why priorities did not work."""
+"""`blklab where` in 24 rows: the answer, the tasks that waited most, and findings on priorities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blklab.recordings.waits import TaskWaits, Waits
 from blklab.report.text.printer import Printer
 from blklab.report.waits.answer import answer_of, main_holder, process_name
 from blklab.report.waits.document import WhereDocument
-from blklab.report.waits.text import table_lines, wait_cells, warning_lines, without_unknown
+from blklab.report.waits.text import finding_lines, table_lines, wait_cells, warning_lines, without_unknown
 
 MOST_ROWS = 23
 """Of 24 one is the shell's."""
@@ -39,13 +39,16 @@ def render_short_where(
     head = [*printer.wrapped((answer_of(waits), "bold"), most=3), printer.text("")]
     head += _facts(document, printer)
     table = _table(waits, printer, most_tasks)
-    more = printer.wrapped("All tasks, times and findings: ")[0]
+    extra = 1 if page is None else 2
+    room = MOST_ROWS - len(head) - FEW_TASKS - 3 - extra
+    reasons, left = _reasons(document, printer, room)
+    others = f"findings ({left} more)" if left else "findings"
+    more = printer.wrapped(f"All tasks, times and {others}: ")[0]
     more.append(" ").append_text(printer.text(f"blklab where {shlex.quote(document.file)} -v", "bold"))
     foot = [more]
     if page is not None:
         foot.append(printer.text(f"page: {page}"))
-    room = MOST_ROWS - len(head) - FEW_TASKS - 3 - len(foot)
-    for line in [*head, *table, *_reasons(document, printer, room), *foot]:
+    for line in [*head, *table, *reasons, *foot]:
         printer.console.print(line, soft_wrap=True)
 
 
@@ -113,14 +116,15 @@ def _holder(task: TaskWaits, waits: Waits) -> str:
     return f"{short} {percent_text(share)}"
 
 
-def _reasons(document: WhereDocument, printer: Printer, room: int) -> list[Text]:
-    """Findings on priorities with a remedy, as far as there is room."""
-    lines: list[Text] = []
-    for finding in document.priorities:
-        if finding.remedy is None:
-            continue
-        wrapped = printer.wrapped(f"{finding.text} ({finding.remedy})", indent=2)
+def _reasons(document: WhereDocument, printer: Printer, room: int) -> tuple[list[Text], int]:
+    """Findings on priorities and weights, as far as there is room, and the number of the others."""
+    shown: list[Text] = []
+    left = 0
+    for line in finding_lines(document):
+        wrapped = printer.wrapped(line, indent=2)
         wrapped[0] = printer.text(f"* {wrapped[0].plain.strip()}")
-        if len(lines) + len(wrapped) + 1 <= room:
-            lines += wrapped
-    return [printer.text(""), *lines] if lines else []
+        if len(shown) + len(wrapped) + 1 <= room:
+            shown += wrapped
+        else:
+            left += 1
+    return ([printer.text(""), *shown] if shown else []), left

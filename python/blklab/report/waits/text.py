@@ -54,9 +54,14 @@ def render_where(document: WhereDocument, console: Terminal, *, most_tasks: int 
     if document.priorities:
         console.print()
         console.print(styled(("Priorities and weights", "bold")))
-        for finding in document.priorities:
-            remedy = f" ({finding.remedy})" if finding.remedy else ""
-            console.print(f"* {finding.text}{remedy}")
+        for line in finding_lines(document):
+            console.print(f"* {line}")
+
+
+def finding_lines(document: WhereDocument) -> list[str]:
+    """Every finding on priorities and weights, for each form of the answer; those with a remedy first."""
+    with_remedy = [f"{one.text} ({one.remedy})" for one in document.priorities if one.remedy is not None]
+    return with_remedy + [one.text for one in document.priorities if one.remedy is None]
 
 
 def summary_lines(document: WhereDocument) -> list[str]:
