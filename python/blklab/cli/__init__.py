@@ -131,7 +131,7 @@ class _LazyGroup(CommandGroup):
         if cmd_name not in COMMANDS:
             return None
         require_address_space(cmd_name)
-        # An exception in the middle of building validators makes pydantic-core panic, with a message of Rust's.
+        # An exception while it builds validators makes pydantic-core panic, with a message of Rust's.
         with shielded():
             command = COMMANDS[cmd_name]
         # Python binds the module of the command `run` in this package, where it would hide the function.
