@@ -13,7 +13,7 @@ from blklab.linux.load.fio import Fio
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.precondition import LONGEST_S, precondition
 
-STEP = "preconditioning: overwriting /srv at random, at most"
+STEP = "preconditioning by overwriting /srv at random"
 
 
 class Clock:
@@ -66,14 +66,14 @@ def said(
 
 def test_the_time_left_is_told_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     lines, _ = said(monkeypatch, 12)
-    assert lines[:2] == [f"{STEP} 10 min", f"{STEP} 10 min left"]
+    assert lines[:2] == [f"at most 10 min, {STEP}", f"at most 10 min left, {STEP}"]
     assert len(lines) == 5
     assert lines[-1].startswith("preconditioned: ")
 
 
 def test_the_last_minutes_count_down(monkeypatch: pytest.MonkeyPatch) -> None:
     lines, spent_s = said(monkeypatch, LONGEST_S + 60)
-    left = [line.removeprefix(f"{STEP} ") for line in lines]
+    left = [line.removesuffix(f", {STEP}").removeprefix("at most ") for line in lines]
     assert list(dict.fromkeys(left[1:-1]))[:3] == ["10 min left", "9 min left", "8 min left"]
     assert {"4 s left", "5 s left", "6 s left"} & set(left)
     # A program that does not end is waited for as before, under the limit of its process.

@@ -98,15 +98,16 @@ def precondition(
         RunFailedError: if fio failed.
     """
     workload, _, text = precondition_job(files, folder=folder)
-    step = f"preconditioning: overwriting {place} at random"
+    step = f"preconditioning by overwriting {place} at random"
 
     def tell(process: LoadProcess) -> None:
         begun_s = time.monotonic()
         while process.running and (left_s := begun_s + LONGEST_S - time.monotonic()) > 0:
-            announce(f"{step}, at most {rough_duration(left_s * NS_PER_SECOND)} left")
+            # First: where a terminal is narrow, the end is cut.
+            announce(f"at most {rough_duration(left_s * NS_PER_SECOND)} left, {step}")
             _wait_for_end(process, min(left_s, TELLS_EVERY_S))
 
-    announce(f"{step}, at most {rough_duration(LONGEST_S * NS_PER_SECOND)}")
+    announce(f"at most {rough_duration(LONGEST_S * NS_PER_SECOND)}, {step}")
     report = run_fio(fio, workload, text, work_folder, read_only=False, runtime_ns=None, meanwhile=tell)
     if report.error is not None:
         raise RunFailedError(f"preconditioning failed: {report.error}")
