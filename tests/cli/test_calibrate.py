@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -75,6 +76,8 @@ def test_a_model_is_calibrated(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert run([*arguments, "--send-in", str(sent)]) == ExitCode.OK
     captured = capsys.readouterr()
     assert f"use it: blklab compare sim:{profile}" in captured.out.replace("\n", "")
+    assert re.search(r"^ *queue_depth +1 command ", captured.out, re.MULTILINE)
+    assert re.search(r"^ *read_rate +\d+ B/s ", captured.out, re.MULTILINE)
     found = json.loads(document.read_text())
     assert found["schema"] == SCHEMA
     jsonschema.validate(found, schema_of(*DOCUMENTS["calibrate-1.json"]))

@@ -88,3 +88,29 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
     command = [sys.executable, "-c", program, "3", "--version"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stderr) == (0, "")
+
+
+_WHILE_MODELS_ARE_BUILT = """
+import signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "blklab.spec.experiment" and not sys.modules.get("told"):
+            sys.modules["told"] = signal
+            signal.raise_signal(signal.SIGTERM)
+        return None
+
+sys.meta_path.insert(0, Finder())
+from blklab.cli import run
+code = run(["compare", "--help"])
+print(code, "told" in sys.modules, hasattr(sys.modules.get("blklab.cli.compare"), "command"))
+"""
+
+
+def test_a_signal_waits_until_a_commands_models_are_built() -> None:
+    """An exception within pydantic-core's building of a model makes it panic, with a message of its own."""
+    answer = subprocess.run(
+        [sys.executable, "-c", _WHILE_MODELS_ARE_BUILT], capture_output=True, text=True, check=False
+    )
+    assert answer.stdout.splitlines()[-1] == f"{128 + signal.SIGTERM} True True"
+    assert answer.stderr == "error: interrupted by SIGTERM\n"

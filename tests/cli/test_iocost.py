@@ -10,9 +10,11 @@ import jsonschema
 import pytest
 
 from blklab.cli import run
+from blklab.cli.iocost_text import plan_text
 from blklab.cli.reference.schemas import DOCUMENTS, schema_of
 from blklab.errors import ExitCode
 from blklab.labs.iocost.document import SCHEMA
+from blklab.labs.iocost.measuring import IocostPlan
 
 DISK = "sim:virtual,queue_depth=4,parallel=2,read_spread=100,write_spread=100"
 QUICK = ["--rounds", "3", "--runtime", "100ms", "-q"]
@@ -80,6 +82,19 @@ def test_a_model_is_measured_swept_and_written(capsys: pytest.CaptureFixture[str
     isolation = found["solutions"][0]["parameters"]
     assert f"IOCOST_MODEL_ISOLATION=rbps={isolation['rbps']} rseqiops={isolation['rseqiops']} " in text
     assert re.search(r"^#   rbps \d+ \[\d+, \d+\]$", text, re.MULTILINE)
+
+
+def test_the_plan_names_size_and_time() -> None:
+    assert plan_text(IocostPlan(8, 6, 115_200_000_000)) == (
+        "8 loads \N{MULTIPLICATION SIGN} 6 rounds, 48 runs: 2 min of load, and the time that the disk takes "
+        "to finish its writes (Ctrl-C ends it and keeps nothing)"
+    )
+
+
+def test_the_plan_is_printed_before_the_first_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["iocost", DISK, *QUICK[:-1], "--no-sweep"]) == ExitCode.OK
+    plan = "8 loads \N{MULTIPLICATION SIGN} 3 rounds, 24 runs on a model, in virtual time"
+    assert capsys.readouterr().err.splitlines()[0] == plan
 
 
 def test_the_naive_solution_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

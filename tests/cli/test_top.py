@@ -20,12 +20,14 @@ import pytest
 from rich.text import Text
 
 from blklab.cli import run, top_waits
+from blklab.cli.top_groups import UNKNOWN, waits_by_group
 from blklab.cli.top_screen import screen_of
+from blklab.cli.top_tasks import TopSample
 from blklab.errors import ExitCode, RequirementError
 from blklab.labs.studies.ionice.reading import WITHOUT_LEVELS
 from blklab.linux.processes.io_priority import IoClass, priority_of, priority_support
 from blklab.linux.processes.task_io import TaskRate, TaskReader, by_process, rates
-from blklab.recordings.waits import TaskWaits
+from blklab.recordings.waits import Distribution, TaskWaits
 from blklab.report.terminal import Terminal
 from blklab.report.waits.text import task_name
 from waiting import wait_until
@@ -233,6 +235,9 @@ class _Sample:
     def as_json(self) -> dict[str, Any]:
         return {}
 
+    def by_group(self) -> _Sample:
+        return self
+
 
 @pytest.mark.parametrize(("width", "has_all"), [(80, False), (120, True)])
 def test_a_narrow_screen_shows_whole_names_and_its_keys(width: int, *, has_all: bool) -> None:
@@ -246,6 +251,102 @@ def test_a_narrow_screen_shows_whole_names_and_its_keys(width: int, *, has_all: 
     assert "q quits; sort by: w waiting (now), i I/Os, b bytes" in lines[-1]
     console.print(screen_of(_Sample(), console, "b"))
     assert "b bytes (now)" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def _rate(task: int, group: str, read: float, written: float) -> TaskRate:
+    return TaskRate(task, task, "root", f"work-{task}", None, read, written, 0.0, group)
+
+
+def _top_sample() -> TopSample:
+    rows = [_rate(1, "/a.slice", 3072, 0), _rate(2, "/b.slice", 0, 2048), _rate(3, "/b.slice", 2048, 0)]
+    return TopSample(1, 1.0, [*rows, _rate(4, "", 1024, 0)], {}, 0)
+
+
+def test_c_adds_tasks_up_by_control_group() -> None:
+    grouped = _top_sample().by_group()
+    assert grouped.rows_of_cells() == [
+        ("2", "2.00 KiB/s", "2.00 KiB/s", "/b.slice"),
+        ("1", "3.00 KiB/s", "0 B/s", "/a.slice"),
+        ("1", "1.00 KiB/s", "0 B/s", UNKNOWN),
+    ]
+    assert [row[-1] for row in grouped.rows_of_cells("r")] == ["/a.slice", "/b.slice", UNKNOWN]
+    console = Terminal(file=io.StringIO(), width=100, height=24, force_terminal=True, color_system=None)
+    for by_group in (False, True):
+        console.print(screen_of(_top_sample(), console, None, by_group=by_group))
+    screen = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    places = [screen.index(text) for text in ("; c groups", "GROUP ", "/b.slice", "; c tasks")]
+    assert places == sorted(places)
+
+
+def _distribution(count: int, mean: float, longest: int) -> Distribution:
+    fields: dict[str, Any] = {"count": count, "sum": count * mean, "max": longest}
+    return Distribution.model_construct(**fields)
+
+
+def test_means_of_a_group_weigh_each_io() -> None:
+    fields: list[dict[str, Any]] = [
+        {
+            "cgroup": "/a.slice",
+            "ios": ios,
+            "bytes": 4096 * ios,
+            "queue_ns": _distribution(ios, mean, longest),
+            "device_ns": _distribution(ios, 1000, 1000),
+            "latency_ns": _distribution(ios, mean + 1000, longest),
+        }
+        for ios, mean, longest in ((30, 1000, 5000), (10, 5000, 9000))
+    ]
+    tasks = [TaskWaits.model_construct(**one) for one in fields]
+    (row,) = waits_by_group(_Sample(), tasks, seconds=2.0).rows_of_cells()
+    assert row == ("2", "20", "80.0 KiB/s", "2.00 \u00b5s", "1.00 \u00b5s", "9.00 \u00b5s", "/a.slice")
+
+
+@pytest.mark.parametrize(
+    ("text", "group"),
+    [
+        ("0::/user.slice/a:b\n", "/user.slice/a:b"),
+        ("4:cpu,cpuacct:/c\n3:blkio:/io\n0::/\n", "/io"),
+        (None, ""),
+    ],
+)
+def test_the_group_is_that_of_the_io_controller(tmp_path: Path, text: str | None, group: str) -> None:
+    (tmp_path / "7").mkdir()
+    if text is not None:
+        (tmp_path / "7" / "cgroup").write_text(text)
+    assert TaskReader(tmp_path).group_of(7) == group
+
+
+@pytest.mark.parametrize(("order", "marked"), [("r", {"READ"}), ("b", {"READ", "WRITE"}), ("w", {"WAITING"})])
+def test_the_column_that_sorts_is_marked_on_a_terminal_only(order: str, marked: set[str]) -> None:
+    for is_terminal in (True, False):
+        file = io.StringIO()
+        console = Terminal(
+            file=file,
+            width=100,
+            height=24,
+            force_terminal=is_terminal,
+            _environ={"TERM": "xterm", "NO_COLOR": "1"},
+        )
+        console.print(screen_of(_top_sample(), console, order))
+        found = set(re.findall(r"\x1b\[(?:[\d;]*;)?7m *(\w+)", file.getvalue()))
+        assert found == (marked if is_terminal else set())
+        assert not re.search(r"\x1b\[[\d;]*\b(?:3|4|9)\d[;m]", file.getvalue()), "a colour"
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="this kernel does not count I/O by task")
+def test_c_switches_the_live_screen() -> None:
+    process, terminal = pty.fork()
+    if process == 0:  # pragma: no cover - another process
+        os.execv(sys.executable, [sys.executable, "-m", "blklab", "top", "-d", "100ms"])  # noqa: S606
+    for key, awaited in ((b"c", b"c groups"), (b"c", b"c tasks"), (b"q", b"c groups")):
+        shown = b""
+        while awaited not in shown:
+            shown += os.read(terminal, 4096)
+        os.write(terminal, key)
+    with contextlib.suppress(OSError):  # the terminal is gone with the process
+        while os.read(terminal, 4096):
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == ExitCode.OK
+    os.close(terminal)
 
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="this kernel does not count I/O by task")

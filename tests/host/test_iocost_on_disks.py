@@ -10,6 +10,7 @@ import pytest
 from blklab.errors import RequirementError
 from blklab.labs.iocost.determine import IoCostRequest, determined
 from blklab.labs.iocost.drive import obstacle_here
+from blklab.labs.iocost.measuring import IocostPlan
 from blklab.labs.iocost.stages import IocostStages
 from host.conftest import Filesystem, LoopDevice
 
@@ -17,9 +18,11 @@ pytestmark = pytest.mark.root
 
 
 class Silent:
+    def planned(self, plan: IocostPlan) -> None: ...
+
     def announce(self, line: str) -> None: ...
 
-    def measuring(self, name: str, *, done: int, planned: int) -> None: ...
+    def measuring(self, name: str, *, done: int, planned: int, left_ns: int | None = None) -> None: ...
 
 
 def request(target: str) -> IoCostRequest:

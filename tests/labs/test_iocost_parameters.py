@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,14 @@ from blklab.labs.iocost.document import IoCostDocument
 from blklab.labs.iocost.drive import calibrated_facts, model_forms
 from blklab.labs.iocost.estimates import estimated
 from blklab.labs.iocost.loads import coefficient_loads, latency_loads
-from blklab.labs.iocost.measuring import LoadRun, load_order, measured_rounds, rate_before_drain
+from blklab.labs.iocost.measuring import (
+    IocostPlan,
+    LoadRun,
+    Pace,
+    load_order,
+    measured_rounds,
+    rate_before_drain,
+)
 from blklab.labs.iocost.remarks import remarks_on_sweep
 from blklab.labs.iocost.solutions import (
     COEFFICIENTS,
@@ -48,9 +56,11 @@ SHORT = IocostStages(rounds=3, runtime_us=100_000, processes=1, seed=3)
 
 
 class Silent:
+    def planned(self, plan: IocostPlan) -> None: ...
+
     def announce(self, line: str) -> None: ...
 
-    def measuring(self, name: str, *, done: int, planned: int) -> None:
+    def measuring(self, name: str, *, done: int, planned: int, left_ns: int | None = None) -> None:
         assert 0 <= done < planned
 
 
@@ -394,6 +404,41 @@ class Stalling(SessionGround):
         )
 
 
+class Noted(Silent):
+    def __init__(self) -> None:
+        self.plans: list[IocostPlan] = []
+        self.left_ns: list[int | None] = []
+
+    def planned(self, plan: IocostPlan) -> None:
+        assert not self.left_ns
+        self.plans.append(plan)
+
+    def measuring(self, name: str, *, done: int, planned: int, left_ns: int | None = None) -> None:
+        super().measuring(name, done=done, planned=planned)
+        self.left_ns.append(left_ns)
+
+
+@pytest.mark.parametrize(("rested", "least_ns"), [(False, 24 * 120_000_000), (True, None)])
+def test_the_plan_comes_first_and_the_time_left_with_each_run(rested: bool, least_ns: int | None) -> None:
+    noted = Noted()
+    with opened_ground(parse_target(f"sim:{DISK}"), seed=1, machine=MACHINE, queue=QUEUE) as ground:
+        ground.facts = replace(ground.facts, rested=rested)
+        measured(ground, SHORT, noted)
+    assert noted.plans == [IocostPlan(loads=8, rounds=3, least_ns=least_ns)]
+    assert noted.left_ns[0] is None
+    assert len(noted.left_ns) == 24
+    assert all(left is not None and left > 0 for left in noted.left_ns[1:])
+
+
+def test_the_time_left_follows_from_the_runs_so_far() -> None:
+    pace = Pace(10_000_000)
+    assert pace.left_ns is None
+    pace.made(2_000_000, 4_000_000_000)
+    assert pace.left_ns == 16_000_000_000
+    pace.made(2_000_000, 2_000_000_000)
+    assert pace.left_ns == 9_000_000_000
+
+
 @pytest.mark.parametrize("stalls", [0, 2, 3])
 def test_a_run_in_which_the_disk_stalled_is_made_again_for_longer(stalls: int) -> None:
     loads = {"rrandiops": coefficient_loads(1, 8)["rrandiops"]}
@@ -411,6 +456,7 @@ def test_a_run_in_which_the_disk_stalled_is_made_again_for_longer(stalls: int) -
                 seed=1,
                 first_number=0,
                 planned=1,
+                pace=Pace(100_000),
                 observer=Silent(),
             )["rrandiops"]
 

@@ -258,8 +258,8 @@ class HostSession:
         if self._options.precondition and not self._preconditioned:
             folder = self._run_folder.ready()
             files = files_to_overwrite(self._space, workloads)
-            announce(f"preconditioning: overwriting {self._target.target} at random")
-            announce(precondition(self._fio, files, folder=self._context.data_folder, work_folder=folder))
+            within, place = self._context.data_folder, self._target.target
+            precondition(self._fio, files, folder=within, work_folder=folder, place=place, announce=announce)
             self._preconditioned = True
         for load, own in self._loads.by_kind(workloads):
             load.prepare(own, self._journal, announce)

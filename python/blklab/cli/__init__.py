@@ -22,7 +22,7 @@ from blklab.cli.commands import CommandGroup, MovedCommand, moved, option_mistak
 from blklab.cli.system_errors import explained, is_full
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, RequirementError
 from blklab.linux.journal.unrestored import errors_beside_results
-from blklab.linux.processes.signals import signals_as_exceptions
+from blklab.linux.processes.signals import shielded, signals_as_exceptions
 from blklab.registry import PluginWarning, Registry
 
 if TYPE_CHECKING:
@@ -131,7 +131,9 @@ class _LazyGroup(CommandGroup):
         if cmd_name not in COMMANDS:
             return None
         require_address_space(cmd_name)
-        command = COMMANDS[cmd_name]
+        # An exception while it builds validators makes pydantic-core panic, with a message of Rust's.
+        with shielded():
+            command = COMMANDS[cmd_name]
         # Python binds the module of the command `run` in this package, where it would hide the function.
         globals().update(run=_FUNCTION)
         return command

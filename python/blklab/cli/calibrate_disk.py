@@ -22,15 +22,11 @@ from blklab.cli.tables import plain_table
 from blklab.errors import InterruptedRunError, UsageError
 from blklab.labs.calibration.disk.calibrate import calibrated
 from blklab.labs.calibration.disk.document import DiskCalibration
+from blklab.labs.calibration.disk.figure_units import printed_interval, printed_value
 from blklab.labs.calibration.disk.ground import SessionGround, opened_ground
 from blklab.labs.calibration.disk.lengths import PROBE_RUNTIME_US
 from blklab.labs.calibration.disk.loads import REFERENCE, CalibrationLoad
-from blklab.labs.calibration.disk.profile_file import (
-    mixed_lines,
-    profile_text,
-    shown_interval,
-    shown_value,
-)
+from blklab.labs.calibration.disk.profile_file import mixed_lines, profile_text
 from blklab.labs.calibration.disk.saved import SavedDesign, SavedMeasurements, saved_measurements
 from blklab.labs.calibration.disk.submission import Way, submission_of, submission_text
 from blklab.linux.disks.disk import firmware_of, read_disk
@@ -279,7 +275,7 @@ def print_calibration(found: DiskCalibration, profile: str, console: Terminal) -
     """Prints the figures, how well they predict, and what to know of them."""
     table = plain_table(("figure", "value", "95 % interval, or how it was found"))
     for figure in [*found.figures, *found.derived]:
-        table.add_row(figure.key, shown_value(figure, figure.value), shown_interval(figure))
+        table.add_row(figure.key, printed_value(figure, figure.value), printed_interval(figure))
     console.print(table)
     typical, large = found.errors()
     tail, large_tail = found.tail_errors()

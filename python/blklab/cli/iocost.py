@@ -6,7 +6,7 @@ import click
 
 from blklab.cli.commands import described_command
 from blklab.cli.iocost_atlas import AtlasRequest, print_from_atlas
-from blklab.cli.iocost_text import hwdb_head, print_iocost
+from blklab.cli.iocost_text import hwdb_head, plan_text, print_iocost
 from blklab.cli.options import file_size_option, json_option, quiet_option, seed_option
 from blklab.cli.output import require_writable, write_text
 from blklab.errors import UsageError
@@ -15,10 +15,12 @@ from blklab.labs.iocost.determine import QUEUE, IoCostRequest, determined, requi
 from blklab.labs.iocost.document import IoCostDocument
 from blklab.labs.iocost.estimates import LEAST_ROUNDS
 from blklab.labs.iocost.loads import coefficient_loads
+from blklab.labs.iocost.measuring import IocostPlan
 from blklab.labs.iocost.solutions import SOLUTIONS
 from blklab.labs.iocost.stages import IocostStages
 from blklab.labs.iocost.written import hwdb_text
 from blklab.progress.line import ProgressLine
+from blklab.quantities.sample_units import rough_duration
 from blklab.quantities.units import parse_duration_ns, parse_size_bytes
 from blklab.report.terminal import console_out
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
@@ -28,7 +30,12 @@ _LEAST_RUNTIME_US = 100_000
 
 
 class _IocostDisplay(ProgressLine):
-    """Progress by runs."""
+    """The plan, and progress by runs with the time left."""
+
+    def planned(self, plan: IocostPlan) -> None:
+        """Prints the size and the time."""
+        if not self._quiet:
+            self._console.prose(plan_text(plan))
 
     def announce(self, line: str) -> None:
         """A step that is not a measurement."""
@@ -36,12 +43,13 @@ class _IocostDisplay(ProgressLine):
         self.move(0, None)
         self.log(line)
 
-    def measuring(self, name: str, *, done: int, planned: int) -> None:
+    def measuring(self, name: str, *, done: int, planned: int, left_ns: int | None = None) -> None:
         """A measurement begins."""
         state = f"{done + 1} of {planned}"
-        self.show(name, state)
+        left = "" if left_ns is None else f"about {rough_duration(left_ns)} left"
+        self.show(name, state, left)
         self.move(done, planned)
-        self.log_now_and_then(f"{name}, {state}")
+        self.log_now_and_then(", ".join(part for part in (name, state, left) if part))
 
 
 @described_command(

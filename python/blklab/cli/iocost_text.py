@@ -7,13 +7,27 @@ from rich.table import Table
 from blklab.cli.tables import plain_table
 from blklab.labs.iocost.document import IoCostDocument, Sweep
 from blklab.labs.iocost.estimates import Estimate
+from blklab.labs.iocost.measuring import IocostPlan
 from blklab.labs.iocost.solutions import HEADROOM, Expected
 from blklab.labs.iocost.vrate_range import Vrate
-from blklab.quantities.formatting import TIMES, Scale, scale_for
+from blklab.quantities.formatting import TIMES, Scale, count_of, scale_for
+from blklab.quantities.sample_units import rough_duration
 from blklab.report.terminal import Terminal
 
 _EVERY = 10
 """Percent between the vrates that are printed; the document has them all."""
+
+
+def plan_text(plan: IocostPlan) -> str:
+    """The size, and the time as far as it is known beforehand."""
+    runs = plan.loads * plan.rounds
+    size = f"{count_of(plan.loads, 'load')} {TIMES} {count_of(plan.rounds, 'round')}, {count_of(runs, 'run')}"
+    if plan.least_ns is None:
+        return f"{size} on a model, in virtual time"
+    return (
+        f"{size}: {rough_duration(plan.least_ns)} of load, and the time that the disk takes to finish"
+        " its writes (Ctrl-C ends it and keeps nothing)"
+    )
 
 
 def print_iocost(found: IoCostDocument, console: Terminal, hwdb_file: str | None) -> None:

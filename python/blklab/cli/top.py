@@ -57,7 +57,8 @@ def command(
 
     With TARGET, a directory or a block device, it shows the I/Os that reach the disks beneath (as root): how
     long those of each process and control group waited in the queue and in the device, and who held the
-    device meanwhile. q or Ctrl-C ends it; the last line of the screen has the keys that sort.
+    device meanwhile. q or Ctrl-C ends it, c shows control groups; the last line of the screen has the keys
+    that sort.
     """
     delay_ns = parse_duration_ns(delay)
     with _ends_on_ctrl_c():

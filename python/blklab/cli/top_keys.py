@@ -12,6 +12,7 @@ from collections.abc import Collection
 from types import TracebackType
 
 QUIT = "q"
+GROUPS = "c"
 _LOOK_S = 0.2
 
 
@@ -24,6 +25,8 @@ class Keys:
     def __init__(self, known: Collection[str]) -> None:
         self.pressed: str | None = None
         """The last of the known keys."""
+        self.by_group = False
+        """Whether control groups are to be shown."""
         self._known = known
         self._ended = threading.Event()
         self._restore = contextlib.ExitStack()
@@ -57,5 +60,7 @@ class Keys:
             if key == QUIT:
                 os.kill(os.getpid(), signal.SIGINT)
                 return
+            if key == GROUPS:
+                self.by_group = not self.by_group
             if key in self._known:
                 self.pressed = key

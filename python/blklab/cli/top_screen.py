@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blklab.cli.output import errors_of, print_document
-from blklab.cli.top_keys import QUIT, Keys
+from blklab.cli.top_keys import GROUPS, QUIT, Keys
 from blklab.named_files import written_as_it_comes
 from blklab.quantities.visible import writable
 from blklab.report.terminal import Terminal, console_out, styled
@@ -37,6 +37,8 @@ class ScreenColumn:
     numeric: bool = False
     rank: int = 0
     """On a narrow screen columns of the highest rank are left out first; those of rank 0 stay."""
+    sorted_by: str = ""
+    """Keys that sort by it."""
 
 
 class ScreenSample(Protocol):
@@ -61,6 +63,9 @@ class ScreenSample(Protocol):
 
     def as_json(self) -> dict[str, Any]:
         """The sample as a document."""
+
+    def by_group(self) -> ScreenSample:
+        """The same, added up by control group."""
 
 
 def write_lines(stream: Iterator[ScreenSample], destination: str) -> None:
@@ -103,23 +108,28 @@ def show_live(stream: Iterator[ScreenSample]) -> None:
         Live(styled("sampling …"), console=console, screen=True, auto_refresh=False) as live,
     ):
         for sample in stream:
-            live.update(screen_of(sample, console, keys.pressed), refresh=True)
+            screen = screen_of(sample, console, keys.pressed, by_group=keys.by_group)
+            live.update(screen, refresh=True)
 
 
-def screen_of(sample: ScreenSample, console: Terminal, order: str | None) -> Group:
-    """Lay out a sample for the screen: names of tasks first, and the keys in the last line."""
+def screen_of(sample: ScreenSample, console: Terminal, order: str | None, *, by_group: bool = False) -> Group:
+    """Lay out a sample for the screen: names first, and the keys in the last line."""
+    if by_group:
+        sample = sample.by_group()
     width = console.size.width
     heading = [line for text in sample.heading() for line in console.wrapped(text, width)]
     footing = [line for text in sample.footing() for line in console.wrapped(styled(text), width)]
     chosen = order if order in sample.orders else next(iter(sample.orders), None)
-    footing.append(_keys_line(sample.orders, chosen))
+    footing.append(_keys_line(sample.orders, chosen, by_group=by_group))
     room = max(1, console.size.height - len(heading) - len(footing) - 2)
-    return Group(*heading, _table(sample.columns, sample.rows_of_cells(chosen)[:room], width), *footing)
+    table = _table(sample.columns, sample.rows_of_cells(chosen)[:room], width, chosen)
+    return Group(*heading, table, *footing)
 
 
-def _keys_line(orders: Mapping[str, str], chosen: str | None) -> Text:
+def _keys_line(orders: Mapping[str, str], chosen: str | None, *, by_group: bool) -> Text:
     sorting = [f"{key} {title}{' (now)' if key == chosen else ''}" for key, title in orders.items()]
-    return styled((f"{QUIT} quits" + (f"; sort by: {', '.join(sorting)}" if sorting else ""), "dim"))
+    by = f"; sort by: {', '.join(sorting)}" if sorting else ""
+    return styled((f"{QUIT} quits{by}; {GROUPS} {'tasks' if by_group else 'groups'}", "dim"))
 
 
 def _line(columns: Sequence[ScreenColumn], cells: Sequence[str]) -> str:
@@ -145,7 +155,9 @@ def _kept(columns: Sequence[ScreenColumn], width: int) -> list[int]:
     return [*names, *kept]
 
 
-def _table(all_columns: Sequence[ScreenColumn], all_rows: Sequence[Sequence[str]], width: int) -> Table:
+def _table(
+    all_columns: Sequence[ScreenColumn], all_rows: Sequence[Sequence[str]], width: int, order: str | None
+) -> Table:
     kept = _kept(all_columns, width)
     columns = [all_columns[place] for place in kept]
     rows = [[row[place] for place in kept] for row in all_rows]
@@ -155,7 +167,7 @@ def _table(all_columns: Sequence[ScreenColumn], all_rows: Sequence[Sequence[str]
             table.add_column(column.title, no_wrap=True, overflow="ellipsis", ratio=1)
         else:
             table.add_column(
-                column.title,
+                styled((column.title, "reverse" if order and order in column.sorted_by else "")),
                 justify="right" if column.numeric else "left",
                 no_wrap=True,
                 min_width=len(column.title),

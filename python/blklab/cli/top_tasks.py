@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
+from blklab.cli.top_groups import GroupSample, rates_by_group
 from blklab.cli.top_screen import ScreenColumn
 from blklab.errors import BlklabError
 from blklab.linux.disks.stack import all_disks, leaves_of
@@ -25,9 +26,9 @@ COLUMNS = (
     ScreenColumn("TID", 8, numeric=True),
     ScreenColumn("PRIO", 7),
     ScreenColumn("USER", 12, rank=1),
-    ScreenColumn("READ", 12, numeric=True),
-    ScreenColumn("WRITE", 12, numeric=True),
-    ScreenColumn("WAITING", 8, numeric=True),
+    ScreenColumn("READ", 12, numeric=True, sorted_by="rb"),
+    ScreenColumn("WRITE", 12, numeric=True, sorted_by="tb"),
+    ScreenColumn("WAITING", 8, numeric=True, sorted_by="w"),
     ScreenColumn("COMMAND"),
 )
 ORDERS = {"b": "bytes", "r": "reads", "t": "writes", "w": "waiting"}
@@ -70,6 +71,10 @@ class TopSample:
     def as_json(self) -> dict[str, Any]:
         """`blklab.top/1`."""
         return _as_json(self)
+
+    def by_group(self) -> GroupSample:
+        """A row for each control group."""
+        return rates_by_group(self, self.rows)
 
 
 def task_samples(delay_ns: int, count: int | None, *, processes: bool) -> Iterator[TopSample]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.text import Text
 
+from blklab.cli.top_groups import GroupSample, waits_by_group
 from blklab.cli.top_screen import ScreenColumn
 from blklab.linux.disks.resolution import Resolution
 from blklab.quantities.units import format_bytes, format_duration
@@ -18,8 +19,8 @@ from blklab.report.waits.text import device_lines, held_text, task_name
 
 SCHEMA = "blklab.top-waits/1"
 COLUMNS = (
-    ScreenColumn("I/O/S", 9, numeric=True),
-    ScreenColumn("B/S", 12, numeric=True),
+    ScreenColumn("I/O/S", 9, numeric=True, sorted_by="i"),
+    ScreenColumn("B/S", 12, numeric=True, sorted_by="b"),
     ScreenColumn("QUEUE MEAN", 10, numeric=True),
     ScreenColumn("P99", 8, numeric=True, rank=1),
     ScreenColumn("DEVICE MEAN", 11, numeric=True),
@@ -89,6 +90,10 @@ class WaitsSample:
         for device in waits["devices"]:
             device["name"] = names[device["number"]].name if device["number"] in names else None
         return {"schema": SCHEMA, "sample": self.number, "seconds": self.seconds, **waits}
+
+    def by_group(self) -> GroupSample:
+        """A row for each control group."""
+        return waits_by_group(self, self.waits.tasks, self.seconds)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,14 +28,58 @@ class LoadRun:
     """Part of the time in which its processes computed, on average over them; None if unknown."""
 
 
+@dataclass(frozen=True)
+class IocostPlan:
+    """The measurements that are about to begin on a disk or a model."""
+
+    loads: int
+    rounds: int
+    least_ns: int | None
+    """Time that the loads run, ramps included; None on a model, whose time is virtual.
+
+    What a disk takes to finish the writes of a load comes on top, and only the runs show how long that is.
+    """
+
+
 class IocostObserver(Protocol):
     """Follows the measurements."""
+
+    def planned(self, plan: IocostPlan) -> None:
+        """Measurements are about to begin, and test files to be laid out."""
 
     def announce(self, line: str) -> None:
         """A step that is not a measurement."""
 
-    def measuring(self, name: str, *, done: int, planned: int) -> None:
-        """A measurement begins."""
+    def measuring(self, name: str, *, done: int, planned: int, left_ns: int | None = None) -> None:
+        """A measurement begins.
+
+        Args:
+            name: Of the load.
+            done: Runs made before.
+            planned: Runs in all.
+            left_ns: Time that is left if the others take as long as those before; None if unknown.
+        """
+
+
+class Pace:
+    """The time that measurements take, from those made so far."""
+
+    def __init__(self, planned_us: int) -> None:
+        """Begins with the runtimes of all runs that are planned, added up."""
+        self._left_us = planned_us
+        self._made_us = 0
+        self._spent_ns = 0
+
+    def made(self, runtime_us: int, spent_ns: int) -> None:
+        """Counts a run, with the planned runtime of its load and the real time that it took."""
+        self._left_us -= runtime_us
+        self._made_us += runtime_us
+        self._spent_ns += spent_ns
+
+    @property
+    def left_ns(self) -> int | None:
+        """Real time that is left; None before the first run."""
+        return round(self._spent_ns * self._left_us / self._made_us) if self._made_us else None
 
 
 def load_order(names: Sequence[str], *, seed: int, stage: str, number: int) -> list[str]:
@@ -54,6 +99,7 @@ def measured_rounds(
     seed: int,
     first_number: int,
     planned: int,
+    pace: Pace,
     observer: IocostObserver,
 ) -> dict[str, list[LoadRun]]:
     """Runs every load once in each round.
@@ -67,6 +113,7 @@ def measured_rounds(
         seed: Of the order.
         first_number: Runs made before.
         planned: Runs of all stages.
+        pace: Of all stages.
         observer: Follows it.
 
     Returns:
@@ -79,8 +126,10 @@ def measured_rounds(
     number = first_number
     for step in range(rounds):
         for name in load_order(list(loads), seed=seed, stage=stage, number=step):
-            observer.measuring(loads[name].name, done=number, planned=planned)
+            observer.measuring(loads[name].name, done=number, planned=planned, left_ns=pace.left_ns)
+            begun_ns = time.monotonic_ns()
             found[name].append(_run(ground, loads[name], number=number, runtime_us=runtimes_us[name]))
+            pace.made(runtimes_us[name], time.monotonic_ns() - begun_ns)
             number += 1
     return found
 

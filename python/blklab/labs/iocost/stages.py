@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from blklab.labs.calibration.disk.ground import DiskFacts, SessionGround, quantile_ns
+from blklab.labs.calibration.disk.ground import RAMP_DIVISOR, DiskFacts, SessionGround, quantile_ns
 from blklab.labs.iocost.estimates import (
     LEAST_LATENCY_ERROR,
     LEAST_RATE_ERROR,
@@ -14,7 +14,7 @@ from blklab.labs.iocost.estimates import (
     estimated,
 )
 from blklab.labs.iocost.loads import CostLoad, coefficient_loads, latency_loads
-from blklab.labs.iocost.measuring import IocostObserver, LoadRun, measured_rounds
+from blklab.labs.iocost.measuring import IocostObserver, IocostPlan, LoadRun, Pace, measured_rounds
 from blklab.labs.iocost.solutions import HEADROOM, percentile_of
 from blklab.quantities.formatting import join_names
 
@@ -82,7 +82,14 @@ def measured(ground: SessionGround, stages: IocostStages, observer: IocostObserv
     loads = coefficient_loads(*size)
     # The rates of paced loads follow later; their files are the same.
     later = latency_loads(*size, rrandiops=1, wrandiops=1)
-    ground.prepare([*loads.values(), *later.values()], observer.announce)
+    everything = {**loads, **later}
+    runtimes_us = {name: stages.runtime_of(load, ground.facts) for name, load in everything.items()}
+    whole_us = stages.rounds * sum(us + us // RAMP_DIVISOR for us in runtimes_us.values())
+    observer.planned(
+        IocostPlan(len(everything), stages.rounds, None if ground.facts.rested else 1000 * whole_us)
+    )
+    ground.prepare([*everything.values()], observer.announce)
+    pace = Pace(stages.rounds * sum(runtimes_us.values()))
 
     def rounds(stage: str, of: Mapping[str, CostLoad], first_number: int) -> dict[str, list[LoadRun]]:
         return measured_rounds(
@@ -90,10 +97,11 @@ def measured(ground: SessionGround, stages: IocostStages, observer: IocostObserv
             of,
             stage=stage,
             rounds=stages.rounds,
-            runtimes_us={name: stages.runtime_of(load, ground.facts) for name, load in of.items()},
+            runtimes_us={name: runtimes_us[name] for name in of},
             seed=stages.seed,
             first_number=first_number,
-            planned=stages.rounds * (len(loads) + len(later)),
+            planned=stages.rounds * len(everything),
+            pace=pace,
             observer=observer,
         )
 

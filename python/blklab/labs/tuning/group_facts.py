@@ -10,6 +10,7 @@ from blklab.errors import RequirementError, RunFailedError
 from blklab.labs.calibration.disk.ground import opened_ground
 from blklab.labs.iocost.determine import QUEUE, require_suitable
 from blklab.labs.iocost.estimates import LEAST_ROUNDS
+from blklab.labs.iocost.measuring import IocostPlan
 from blklab.labs.iocost.stages import IocostStages, measured
 from blklab.labs.tuning.group_space import CostFigures, GroupConditions, GroupLoad
 from blklab.quantities.units import NS_PER_SECOND
@@ -25,8 +26,9 @@ _RUNTIME_US = {True: 500_000, False: 100_000}
 
 
 class _Silent:
+    def planned(self, plan: IocostPlan) -> None: ...
     def announce(self, line: str) -> None: ...
-    def measuring(self, name: str, *, done: int, planned: int) -> None: ...
+    def measuring(self, name: str, *, done: int, planned: int, left_ns: int | None = None) -> None: ...
 
 
 def group_conditions(

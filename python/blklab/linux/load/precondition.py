@@ -8,21 +8,26 @@ twice that amount. It writes only to what blklab created: files in its scratch d
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from blklab.errors import RefusedError, RequirementError, RunFailedError
 from blklab.linux.load.fio import Fio, job_file_text, run_fio
+from blklab.linux.load.load_process import LoadProcess
 from blklab.linux.scratch.directory import ScratchDirectory
 from blklab.linux.scratch.layout import JobRegions, Region
 from blklab.linux.scratch.loop import ScratchLoop
-from blklab.linux.scratch.space import ScratchSpace
-from blklab.quantities.units import format_bytes
+from blklab.linux.scratch.space import Announce, ScratchSpace
+from blklab.quantities.sample_units import rough_duration
+from blklab.quantities.units import NS_PER_SECOND, format_bytes
 from blklab.spec.workloads import Workload, parse_workload
 
 OVERWRITES = 2
 LONGEST_S = 600
 """Time limit for all of it, because a slow disk would need hours; the summary says how much was written."""
+TELLS_EVERY_S = 5.0
+_LOOKS_EVERY_S = 0.1
 
 _COPY_ON_WRITE = ("btrfs", "zfs", "bcachefs")
 
@@ -70,23 +75,53 @@ def precondition_job(
     return workload, regions, job_file_text(workload, regions, seed=1, folder=folder)
 
 
-def precondition(fio: Fio, files: Mapping[str, int], *, folder: str | None, work_folder: Path) -> str:
-    """Overwrites files, or a device of ours, at random.
+def precondition(
+    fio: Fio,
+    files: Mapping[str, int],
+    *,
+    folder: str | None,
+    work_folder: Path,
+    place: str,
+    announce: Announce,
+) -> None:
+    """Overwrites files, or a device of ours, at random, and tells the time left and the result.
 
-    Returns:
-        A summary in one sentence.
+    Args:
+        fio: The program.
+        files: Lengths in bytes by name.
+        folder: As for `precondition_job`.
+        work_folder: fio's working directory.
+        place: What is overwritten, in words.
+        announce: Takes lines of progress.
 
     Raises:
         RunFailedError: if fio failed.
     """
     workload, _, text = precondition_job(files, folder=folder)
-    report = run_fio(fio, workload, text, work_folder, read_only=False, runtime_ns=None)
+    step = f"preconditioning by overwriting {place} at random"
+
+    def tell(process: LoadProcess) -> None:
+        begun_s = time.monotonic()
+        while process.running and (left_s := begun_s + LONGEST_S - time.monotonic()) > 0:
+            # First: where a terminal is narrow, the end is cut.
+            announce(f"at most {rough_duration(left_s * NS_PER_SECOND)} left, {step}")
+            _wait_for_end(process, min(left_s, TELLS_EVERY_S))
+
+    announce(f"at most {rough_duration(LONGEST_S * NS_PER_SECOND)}, {step}")
+    report = run_fio(fio, workload, text, work_folder, read_only=False, runtime_ns=None, meanwhile=tell)
     if report.error is not None:
         raise RunFailedError(f"preconditioning failed: {report.error}")
     written = sum(entry.bytes for job in report.jobs for entry in job.directions)
     asked = OVERWRITES * sum(files.values())
     rest = "" if written >= asked else f" of {format_bytes(asked)}, limited to {LONGEST_S} s"
-    return f"preconditioned: {format_bytes(written)} written at random{rest}"
+    announce(f"preconditioned: {format_bytes(written)} written at random{rest}")
+
+
+def _wait_for_end(process: LoadProcess, longest_s: float) -> None:
+    """Waits until the process has ended, but not longer than told."""
+    until_s = time.monotonic() + longest_s
+    while process.running and time.monotonic() < until_s:
+        time.sleep(_LOOKS_EVERY_S)
 
 
 def files_to_overwrite(space: ScratchSpace, workloads: Sequence[Workload]) -> dict[str, int]:

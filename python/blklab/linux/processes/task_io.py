@@ -19,6 +19,7 @@ from blklab.linux.processes.io_priority import IoPriority, priority_of
 
 # Fields of /proc/PID/stat after the name, counted from the state (proc(5): fields 19, 22, 41, 42).
 _NICE, _START, _POLICY, _DELAY = 16, 19, 38, 39
+_COLONS = 2
 _TICK_NS = 1_000_000_000 // (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100)
 
 
@@ -62,6 +63,8 @@ class TaskRate:
     write_bytes_per_second: float
     io_delay_fraction: float
     """Fraction of the time spent waiting for I/O."""
+    cgroup: str = ""
+    """Path of its control group; empty if it has ended."""
 
     @property
     def bytes_per_second(self) -> float:
@@ -137,6 +140,18 @@ class TaskReader:
             user = str(uid)
         return user, " ".join(words) or f"[{name}]"
 
+    def group_of(self, process: int) -> str:
+        """Path of a process's control group, where I/O is controlled; empty if it has ended."""
+        try:
+            text = (self.proc / str(process) / "cgroup").read_text(errors="replace")
+        except OSError:
+            return ""
+        # cgroups(7): hierarchy, controllers, path. Version 2 has no controllers.
+        entries = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= _COLONS]
+        by_controllers = {controllers: path for _, controllers, path in entries}
+        of_io = (path for names, path in by_controllers.items() if "blkio" in names.split(","))
+        return next(of_io, by_controllers.get("", ""))
+
 
 def rates(before: TaskSnapshot, after: TaskSnapshot, reader: TaskReader) -> list[TaskRate]:
     """The rates of all threads between two snapshots, busiest first, without idle threads.
@@ -163,6 +178,7 @@ def rates(before: TaskSnapshot, after: TaskSnapshot, reader: TaskReader) -> list
                 read_bytes_per_second=read / seconds,
                 write_bytes_per_second=written / seconds,
                 io_delay_fraction=min(1.0, delay_ns / 1e9 / seconds),
+                cgroup=reader.group_of(now.process),
             )
         )
     return sorted(found, key=_busiest_first)
@@ -183,6 +199,7 @@ def by_process(threads: list[TaskRate]) -> list[TaskRate]:
             read_bytes_per_second=sum(member.read_bytes_per_second for member in members),
             write_bytes_per_second=sum(member.write_bytes_per_second for member in members),
             io_delay_fraction=max(member.io_delay_fraction for member in members),
+            cgroup=members[0].cgroup,
         )
         for process, members in groups.items()
     ]

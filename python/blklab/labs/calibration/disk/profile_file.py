@@ -121,7 +121,7 @@ def shown_value(figure: Figure, value: int | str) -> str:
     """A figure's value with its unit, as the profile's grammar has it."""
     if isinstance(value, str):
         return value
-    if _is_duration(figure.key) and value:
+    if is_duration(figure.key) and value:
         return f"{value / _US:.4g}us" if value >= _US else f"{value}ns"
     return str(value)
 
@@ -137,7 +137,8 @@ def shown_interval(figure: Figure) -> str:
     return f"{shown_value(figure, figure.low)} to {shown_value(figure, figure.high)}"
 
 
-def _is_duration(key: str) -> bool:
+def is_duration(key: str) -> bool:
+    """Whether the value of a key is a time."""
     if key.startswith("seek_"):
         return key != "seek_far_from"
     return key == "starvation_limit" or key in _CELL_READS or key.rsplit("_", maxsplit=1)[-1] in _DURATIONS
@@ -170,7 +171,7 @@ def _figure_line(figure: Figure) -> str:
     value = figure.value
     if isinstance(value, str):
         written = _quoted(value)
-    elif _is_duration(figure.key) and value:
+    elif is_duration(figure.key) and value:
         written = f'"{value}ns"'
     else:
         written = str(value)
