@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -15,19 +16,11 @@ from vm.native import TYPES, build_natively
 
 pytestmark = pytest.mark.vm
 
+PATCH = Path(__file__).with_name("oopses.patch").read_text("utf-8")
+"""Kyber writes to address 0 with its first dispatch."""
 OOPSES = f"""
 cat > /root/oopses.patch <<'END'
---- a/block/kyber-iosched.c
-+++ b/block/kyber-iosched.c
-@@ -808,6 +808,7 @@ static struct request *kyber_dispatch_re
- 	struct request *rq;
- 	int i;
- 
-+	WRITE_ONCE(*(int *)NULL, 1);
- 	spin_lock(&khd->lock);
- 
- 	/*
-END
+{PATCH}END
 cd /root
 blklab kernel module oopses --patch /root/oopses.patch --no-gate --release $(ls /lib/modules) --btf {TYPES}
 blklab kernel module kyber-copy --scheduler kyber --release $(ls /lib/modules) --btf {TYPES}
