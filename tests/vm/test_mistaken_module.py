@@ -1,4 +1,4 @@
-"""A module that oopses in its dispatch: the mistake is told, and blklab ends with its report."""
+"""A module that oopses in its dispatch: the mistake is printed at once, and blklab ends with its report."""
 
 from __future__ import annotations
 
