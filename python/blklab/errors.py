@@ -7,7 +7,7 @@ checks that page against this module.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 
 
@@ -69,6 +69,12 @@ class BlklabError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def reword(self, words: Callable[[str], str]) -> None:
+        """Puts message and hint in other words."""
+        self.message = words(self.message)
+        self.args = (self.message, *self.args[1:])
+        self.hint = None if self.hint is None else words(self.hint)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Pickle would call the constructor with `args`, and constructors here have keywords of their own.

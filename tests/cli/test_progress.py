@@ -169,21 +169,24 @@ def test_a_budget_that_the_pilots_left_too_short_is_told(
     assert ("an answer needs 9: --budget 70s" in capsys.readouterr().err) is not quiet
 
 
+def outlook_within(shortage: Shortage) -> Outlook:
+    """Of an experiment that a budget limits."""
+    return Outlook(
+        schedulers=4,
+        workloads=2,
+        blocks=None,
+        budget_ns=shortage.budget_ns,
+        ends_when_settled=True,
+        shortage=shortage,
+    )
+
+
 def test_the_plan_is_wrapped_at_words(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
     terminal = Terminal(file=file, width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr(progress_line, "console_err", lambda: terminal)
     shortage = Shortage(blocks=2, needed=5, budget_ns=90 * 10**9, enough_ns=230 * 10**9)
-    ProgressDisplay(quiet=False).planned(
-        Outlook(
-            schedulers=4,
-            workloads=2,
-            blocks=None,
-            budget_ns=90 * 10**9,
-            ends_when_settled=True,
-            shortage=shortage,
-        )
-    )
+    ProgressDisplay(quiet=False).planned(outlook_within(shortage))
     lines = file.getvalue().splitlines()
     assert all(len(line) <= 80 for line in lines)
     plan = next(number for number, line in enumerate(lines) if line.startswith("4 schedulers"))
@@ -200,16 +203,7 @@ def test_a_second_budget_is_named_only_if_it_is_longer(
     def shortage(seconds: int) -> Shortage:
         return Shortage(blocks=1, needed=6, budget_ns=60 * 10**9, enough_ns=seconds * 10**9)
 
-    display.planned(
-        Outlook(
-            schedulers=4,
-            workloads=4,
-            blocks=None,
-            budget_ns=60 * 10**9,
-            ends_when_settled=True,
-            shortage=shortage(480),
-        )
-    )
+    display.planned(outlook_within(shortage(480)))
     display.falls_short(shortage(180), 4)
     assert capsys.readouterr().err == ""
     display.falls_short(shortage(600), 4)

@@ -20,7 +20,7 @@ import pytest
 from rich.text import Text
 
 from blklab.cli import run, top_waits
-from blklab.cli.top_groups import UNKNOWN, waits_by_group
+from blklab.cli.top_groups import UNKNOWN, WAIT_ORDERS, waits_by_group
 from blklab.cli.top_screen import screen_of
 from blklab.cli.top_tasks import TopSample
 from blklab.errors import ExitCode, RequirementError
@@ -208,7 +208,7 @@ class _Sample:
     """Tasks with long names, on a busy disk."""
 
     columns = top_waits.COLUMNS
-    orders = top_waits.ORDERS
+    orders = WAIT_ORDERS
 
     def heading(self) -> list[Text]:
         return [Text("sample 1")]

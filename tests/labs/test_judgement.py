@@ -223,17 +223,27 @@ def judgement_of(tmp_path: Path) -> Callable[..., Judgement]:
     return judged
 
 
+@pytest.fixture
+def found(
+    judgement_of: Callable[..., Judgement], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[float], None]:
+    """Makes the command find a judgement with an effect, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def find(effect: float) -> None:
+        monkeypatch.setattr("blklab.cli.judging.judge", lambda *_, **__: judgement_of(effect))
+
+    return find
+
+
 @pytest.mark.parametrize(("output", "said"), [(None, "next: --output FILE"), ("page.txt", "page: page.txt")])
 def test_a_judgement_ends_with_its_page_or_the_way_to_one(
     output: str | None,
     said: str,
-    judgement_of: Callable[..., Judgement],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    found: Callable[[float], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("blklab.cli.judging.judge", lambda *_, **__: judgement_of(1.0))
+    found(1.0)
     asked = ["kernel", "judge", "--kernel", "base,other", *(["--output", output] if output else [])]
     assert run(asked) == ExitCode.OK
     assert said in capsys.readouterr().err
@@ -295,13 +305,11 @@ def test_a_kept_page_is_followed_by_the_next_step(
     effect: float,
     given: list[str],
     said: str,
-    judgement_of: Callable[..., Judgement],
-    tmp_path: Path,
+    found: Callable[[float], None],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("blklab.cli.judging.judge", lambda *_, **__: judgement_of(effect))
+    found(effect)
     monkeypatch.setattr("blklab.cli.judging._kernels", lambda *_, **__: ("base", "other"))
     run(["kernel", "judge", *given, "-o", "page.txt"])
     assert capsys.readouterr().err.splitlines()[-1].startswith(said)

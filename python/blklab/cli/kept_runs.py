@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from blklab.errors import BlklabError, InterruptedRunError
+from blklab.quantities.formatting import count_of
 from blklab.records.store import Store
 from blklab.report.terminal import print_note
 
@@ -18,7 +19,7 @@ def say_what_is_kept(store: Store, run_id: str | None, error: BlklabError | Inte
     if run_id is None:
         return
     kept = len(store.load(run_id).samples)
-    print_note(f"{kept} run{'' if kept == 1 else 's'} kept as {run_id}")
+    print_note(f"{count_of(kept, 'run')} kept as {run_id}")
     if isinstance(error, InterruptedRunError):
         print_note(f"continue with: blklab compare --resume {run_id}")
         if kept:

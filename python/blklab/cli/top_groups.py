@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -38,14 +38,23 @@ _Row = TypeVar("_Row", TaskRate, TaskWaits)
 
 
 @dataclass(frozen=True)
+class GroupRow:
+    """A control group."""
+
+    cells: tuple[str, ...]
+    """The last one is its name."""
+    amounts: Mapping[str, float]
+    """For each key that sorts, what it sorts by; the most comes first."""
+
+
+@dataclass(frozen=True)
 class GroupSample:
     """A sample with a row for each control group."""
 
     of_tasks: ScreenSample
     columns: Sequence[ScreenColumn]
     orders: Mapping[str, str]
-    rows: Mapping[str, Sequence[tuple[str, ...]]]
-    """For each order."""
+    rows: Sequence[GroupRow]
 
     def heading(self) -> list[Text]:
         """As of the tasks."""
@@ -53,8 +62,9 @@ class GroupSample:
 
     def rows_of_cells(self, order: str | None = None) -> list[tuple[str, ...]]:
         """A row for each group."""
-        usual = next(iter(self.rows))
-        return [*self.rows.get(order or usual, self.rows[usual])]
+        key = order or next(iter(self.orders))
+        ordered = sorted(self.rows, key=lambda row: (-row.amounts[key], row.cells[-1]))
+        return [row.cells for row in ordered]
 
     def footing(self) -> list[str]:
         """As of the tasks."""
@@ -71,20 +81,12 @@ class GroupSample:
 
 def rates_by_group(sample: ScreenSample, tasks: Sequence[TaskRate]) -> GroupSample:
     """The rates of tasks, added up by control group."""
-    groups = _members(tasks)
-
-    def cells(name: str) -> tuple[str, ...]:
-        members = groups[name]
+    rows = []
+    for name, members in _members(tasks).items():
         read = sum(task.read_bytes_per_second for task in members)
         written = sum(task.write_bytes_per_second for task in members)
-        return str(len(members)), f"{format_bytes(read)}/s", f"{format_bytes(written)}/s", name
-
-    keys: dict[str, Callable[[TaskRate], float]] = {
-        "b": lambda task: task.bytes_per_second,
-        "r": lambda task: task.read_bytes_per_second,
-        "t": lambda task: task.write_bytes_per_second,
-    }
-    rows = {order: [cells(name) for name in _sorted(groups, key)] for order, key in keys.items()}
+        cells = (str(len(members)), f"{format_bytes(read)}/s", f"{format_bytes(written)}/s", name)
+        rows.append(GroupRow(cells, {"b": read + written, "r": read, "t": written}))
     return GroupSample(sample, RATE_COLUMNS, RATE_ORDERS, rows)
 
 
@@ -96,26 +98,21 @@ def waits_by_group(sample: ScreenSample, tasks: Sequence[TaskWaits], seconds: fl
         tasks: The processes.
         seconds: Length of the sample.
     """
-    groups = _members(tasks)
-
-    def cells(name: str) -> tuple[str, ...]:
-        members = groups[name]
-        return (
+    rows = []
+    for name, members in _members(tasks).items():
+        ios = sum(task.ios for task in members)
+        moved = sum(task.bytes for task in members)
+        cells = (
             str(len(members)),
-            f"{sum(task.ios for task in members) / seconds:.0f}",
-            f"{format_bytes(sum(task.bytes for task in members) / seconds)}/s",
+            f"{ios / seconds:.0f}",
+            f"{format_bytes(moved / seconds)}/s",
             _mean([task.queue_ns for task in members]),
             _mean([task.device_ns for task in members]),
             format_duration(max(task.latency_ns.max for task in members)),
             name,
         )
-
-    keys: dict[str, Callable[[TaskWaits], float]] = {
-        "w": lambda task: task.latency_ns.sum,
-        "i": lambda task: task.ios,
-        "b": lambda task: task.bytes,
-    }
-    rows = {order: [cells(name) for name in _sorted(groups, key)] for order, key in keys.items()}
+        waited_ns = sum(task.latency_ns.sum for task in members)
+        rows.append(GroupRow(cells, {"w": waited_ns, "i": ios, "b": moved}))
     return GroupSample(sample, WAIT_COLUMNS, WAIT_ORDERS, rows)
 
 
@@ -124,10 +121,6 @@ def _members(tasks: Sequence[_Row]) -> dict[str, list[_Row]]:
     for task in tasks:
         found.setdefault(task.cgroup or UNKNOWN, []).append(task)
     return found
-
-
-def _sorted(groups: Mapping[str, Sequence[_Row]], key: Callable[[_Row], float]) -> list[str]:
-    return sorted(groups, key=lambda name: (-sum(map(key, groups[name])), name))
 
 
 def _mean(parts: Sequence[Distribution]) -> str:

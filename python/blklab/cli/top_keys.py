@@ -8,7 +8,6 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Collection
 from types import TracebackType
 
 QUIT = "q"
@@ -17,17 +16,16 @@ _LOOK_S = 0.2
 
 
 class Keys:
-    """A context in which keys arrive without Enter. q ends the command as Ctrl-C does; others are kept.
+    """A context in which keys arrive without Enter. q ends the command as Ctrl-C does.
 
     Without a terminal at standard input nothing is read.
     """
 
-    def __init__(self, known: Collection[str]) -> None:
+    def __init__(self) -> None:
         self.pressed: str | None = None
-        """The last of the known keys."""
+        """The last key."""
         self.by_group = False
         """Whether control groups are to be shown."""
-        self._known = known
         self._ended = threading.Event()
         self._restore = contextlib.ExitStack()
 
@@ -62,5 +60,5 @@ class Keys:
                 return
             if key == GROUPS:
                 self.by_group = not self.by_group
-            if key in self._known:
+            else:
                 self.pressed = key

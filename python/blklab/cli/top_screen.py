@@ -20,8 +20,6 @@ from blklab.named_files import written_as_it_comes
 from blklab.quantities.visible import writable
 from blklab.report.terminal import Terminal, console_out, styled
 
-_SORTING = "wibrt"
-"""All keys that sort some table."""
 _NAMES = 22
 """Cells for names on a narrow screen."""
 _GAP = 2
@@ -104,11 +102,14 @@ def show_live(stream: Iterator[ScreenSample]) -> None:
     """Shows the latest sample on the whole screen."""
     console = console_out()
     with (
-        Keys(_SORTING) as keys,
+        Keys() as keys,
         Live(styled("sampling …"), console=console, screen=True, auto_refresh=False) as live,
     ):
+        order: str | None = None
         for sample in stream:
-            screen = screen_of(sample, console, keys.pressed, by_group=keys.by_group)
+            if keys.pressed in sample.orders:
+                order = keys.pressed
+            screen = screen_of(sample, console, order, by_group=keys.by_group)
             live.update(screen, refresh=True)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
-from blklab.cli.top_groups import GroupSample, rates_by_group
+from blklab.cli.top_groups import RATE_ORDERS, GroupSample, rates_by_group
 from blklab.cli.top_screen import ScreenColumn
 from blklab.errors import BlklabError
 from blklab.linux.disks.stack import all_disks, leaves_of
@@ -31,7 +31,7 @@ COLUMNS = (
     ScreenColumn("WAITING", 8, numeric=True, sorted_by="w"),
     ScreenColumn("COMMAND"),
 )
-ORDERS = {"b": "bytes", "r": "reads", "t": "writes", "w": "waiting"}
+ORDERS = {**RATE_ORDERS, "w": "waiting"}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.text import Text
 
-from blklab.cli.top_groups import GroupSample, waits_by_group
+from blklab.cli.top_groups import WAIT_ORDERS, GroupSample, waits_by_group
 from blklab.cli.top_screen import ScreenColumn
 from blklab.linux.disks.resolution import Resolution
 from blklab.quantities.units import format_bytes, format_duration
@@ -28,7 +28,6 @@ COLUMNS = (
     ScreenColumn("MAX", 8, numeric=True, rank=3),
     ScreenColumn("TASK"),
 )
-ORDERS = {"w": "waiting", "i": "I/Os", "b": "bytes"}
 MOST_HELD = 3
 
 
@@ -40,7 +39,7 @@ class WaitsSample:
     waits: Waits
 
     columns = COLUMNS
-    orders = ORDERS
+    orders = WAIT_ORDERS
 
     @property
     def seconds(self) -> float:

@@ -185,8 +185,7 @@ def _simulated(function: Any, request: Any) -> Any:
     try:
         return call_core(function, request)
     except BlklabError as error:
-        error.message = in_request_arguments(error.message)
-        error.args = (error.message, *error.args[1:])
+        error.reword(in_request_arguments)
         raise
 
 

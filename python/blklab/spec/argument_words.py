@@ -30,7 +30,7 @@ _SHELL_COMMAND = re.compile(r"(`[^`]*`)")
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?:[ =]('[^']*'|[\w.-]*\w))?")
 _PLACEHOLDER = re.compile(r"[A-Z_]+$")
 _GUEST = "guest"
-_REQUEST_TABLE = re.compile(r"machine(?=: )")
+_REQUEST_TABLE = re.compile(r"^machine(?=: )")
 """The simulator's request has the argument `parameters` in its table ``machine``."""
 
 
@@ -48,7 +48,7 @@ def in_arguments(text: str, known: Collection[str]) -> str:
 
 def in_request_arguments(text: str) -> str:
     """A message of the simulator about its request, with the argument in place of the request's table."""
-    return _REQUEST_TABLE.sub("parameters", text, count=1) if _REQUEST_TABLE.match(text) else text
+    return _REQUEST_TABLE.sub("parameters", text)
 
 
 def _argument(found: re.Match[str], known: Collection[str]) -> str:

@@ -58,7 +58,7 @@ def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
         try:
             return function(*args, **kwargs)
         except BlklabError as error:
-            _speak_python(error, list(signature.parameters))
+            error.reword(functools.partial(in_arguments, known=list(signature.parameters)))
             if isinstance(error, UsageError):
                 error.hint = error.hint or f"help(blklab.{name}) describes the arguments"
             raise
@@ -66,17 +66,11 @@ def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
     return call
 
 
-def _speak_python(error: BlklabError, known: list[str]) -> None:
-    """Puts arguments in place of the flags that an error names."""
-    error.message = in_arguments(error.message, known)
-    error.args = (error.message, *error.args[1:])
-    error.hint = None if error.hint is None else in_arguments(error.hint, known)
-
-
 def _wrong_call(name: str, signature: inspect.Signature, given: Iterable[str], said: str) -> UsageError:
     known = [one for one in signature.parameters if one != "self"]
     for word in given:
         if word not in known:
+            # As a flag, which may be an option of the guest: guest={'filesystem': …}.
             flag = f"--{word.replace('_', '-')}"
             other = in_arguments(flag, known)
             question = did_you_mean(word, known) if other == flag else f"did you mean {other}?"

@@ -1,7 +1,8 @@
 """Undoing in a process of its own, on a kernel that has made a mistake.
 
 Switching a disk away from a scheduler runs that scheduler's code: after an oops this can oops as well, which
-ends the process, or wait for ever for requests that are lost. Neither may keep blklab from its report.
+ends the process, or wait for ever for requests that are lost. Neither may keep blklab from its report, so the
+process is none of `multiprocessing`'s, which waits at blklab's exit for one that hangs.
 """
 
 from __future__ import annotations

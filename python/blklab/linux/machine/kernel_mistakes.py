@@ -107,8 +107,7 @@ def _tell(line: str) -> None:
     sys.stderr.write(
         visible_lines(
             f"\nerror: the kernel reported a mistake: {line}\n"
-            "ending the load and restoring the disks; a task that hangs in the kernel can hold this up for "
-            "two minutes\n"
+            "ending the load and restoring the disks; a task that hangs in the kernel can hold this up\n"
         )
     )
     sys.stderr.flush()

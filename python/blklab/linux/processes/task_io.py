@@ -7,6 +7,7 @@ that task; a kernel worker may write the page back later.
 
 from __future__ import annotations
 
+import functools
 import os
 import pwd
 import time
@@ -159,6 +160,7 @@ def rates(before: TaskSnapshot, after: TaskSnapshot, reader: TaskReader) -> list
     A thread that started in between counts from zero.
     """
     seconds = (after.moment_ns - before.moment_ns) / 1e9
+    group_of = functools.cache(reader.group_of)
     found = []
     for key, now in after.tasks.items():
         then = before.tasks.get(key)
@@ -178,7 +180,7 @@ def rates(before: TaskSnapshot, after: TaskSnapshot, reader: TaskReader) -> list
                 read_bytes_per_second=read / seconds,
                 write_bytes_per_second=written / seconds,
                 io_delay_fraction=min(1.0, delay_ns / 1e9 / seconds),
-                cgroup=reader.group_of(now.process),
+                cgroup=group_of(now.process),
             )
         )
     return sorted(found, key=_busiest_first)

@@ -22,39 +22,49 @@ _BURST_DEPTH = 1.0
 
 def answer_of(waits: Waits) -> str:
     """The answer to the first question: can a scheduler help? Or the reason why nobody can say."""
+    return " ".join(answer_sentences(waits))
+
+
+def answer_sentences(waits: Waits) -> list[str]:
+    """The sentences of the answer; the first one is the headline."""
     everything = waits.all
     if not everything.ios:
-        return "Nothing is known about waits: the trace has no I/O that was queued or issued."
+        return ["Nothing is known about waits: the trace has no I/O that was queued or issued."]
     if not waits.completions_known:
-        return "Nothing is known about waits: the trace has no completions."
+        return ["Nothing is known about waits: the trace has no completions."]
     if not waits.issues_known:
-        took = _took(everything.latency_ns)
-        return f"Queue or device, the trace does not tell: it has no issues. {took}"
+        return ["Queue or device, the trace does not tell: it has no issues.", _took(everything.latency_ns)]
     if not waits.queues_known:
         took = _took(everything.device_ns)
-        return f"Queue or device, the trace does not tell: it begins with issues. In the device {took}"
+        return ["Queue or device, the trace does not tell: it begins with issues.", f"In the device {took}"]
     queue_ns, device_ns = everything.queue_ns.sum, everything.device_ns.sum
     if queue_ns + device_ns <= 0:
-        return "No I/O waited."
+        return ["No I/O waited."]
     share = queue_ns / (queue_ns + device_ns)
     held = _held_sentence(waits)
     if (idle := _idle_sentence(waits)) is not None:
-        where = f"{idle} {percent_text(share)} of the waiting was in the queue."
+        where = [idle, f"{percent_text(share)} of the waiting was in the queue."]
     elif share < _LITTLE:
-        where = f"{percent_text(1 - share)} of the waiting was in the device: a scheduler can change little."
+        where = [
+            f"{percent_text(1 - share)} of the waiting was in the device: a scheduler can change little."
+        ]
     elif (own := _own_part(waits)) >= _OWN:
-        where = (
-            f"{percent_text(share)} of the waiting was in the queue, but {percent_text(own)} of that behind"
-            " the same task's I/O: a scheduler can put it in order, and has nobody to prefer."
-        )
+        where = [
+            (
+                f"{percent_text(share)} of the waiting was in the queue, but {percent_text(own)} of that"
+                " behind the same task's I/O: a scheduler can put it in order, and has nobody to prefer."
+            )
+        ]
     elif share < _MUCH:
-        where = (
-            f"{percent_text(share)} of the waiting was in the queue, where a scheduler can choose; the rest"
-            " was in the device."
-        )
+        where = [
+            (
+                f"{percent_text(share)} of the waiting was in the queue, where a scheduler can choose; the"
+                " rest was in the device."
+            )
+        ]
     else:
-        where = f"A scheduler matters here: {percent_text(share)} of the waiting was in the queue."
-    return f"{where} {held}".rstrip()
+        where = [f"A scheduler matters here: {percent_text(share)} of the waiting was in the queue."]
+    return [*where, held] if held else where
 
 
 def process_name(task: TaskWaits) -> str:

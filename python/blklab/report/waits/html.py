@@ -10,7 +10,7 @@ from blklab.recordings.waits import TaskWaits, Waits
 from blklab.report.charts.heat_map import heat_map
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
 from blklab.report.html.shell import with_shell
-from blklab.report.waits.answer import answer_of
+from blklab.report.waits.answer import answer_sentences
 from blklab.report.waits.document import WhereDocument
 from blklab.report.waits.text import (
     PATTERN_TITLES,
@@ -29,15 +29,15 @@ def where_html(document: WhereDocument) -> str:
     """The page as the text of one HTML file (UTF-8)."""
     waits = document.waits
     script, digest = page_script()
-    headline, _, details = answer_of(waits).partition(". ")
+    headline, *details = answer_sentences(waits)
     shown = [*waits.tasks[:MOST_TASKS], waits.all]
     page = (
         page_environment()
         .get_template("where.html.j2")
         .render(
             file=document.file,
-            headline=f"{headline}." if details else headline,
-            details=details,
+            headline=headline,
+            details=" ".join(details),
             summary=summary_lines(document),
             facts=_facts(waits),
             wait_titles=WAIT_TITLES[1:],

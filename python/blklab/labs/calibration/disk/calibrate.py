@@ -132,14 +132,14 @@ def calibrated(
         if flash is not None:
             return flash.model_copy(update={"steady": steady})
     lengths = measured_lengths(runs, limits, _runtime_us(order, probes, budget_ns), probes.single_us)
-    limited = _long_holdouts(limits, writes=facts.writable)
-    holdouts += limited
+    holdouts += (limited := _long_holdouts(limits, writes=facts.writable))
 
     def make(loads: Sequence[DiskLoad], *, within_budget: bool = False) -> None:
         for load in loads:
             runs.make([load], lengths.of_us(load), within_budget=within_budget)
 
-    first_load = runs.need(ROUNDS * len([*order.round(0), *limited]))
+    first_load = len(runs.made)
+    runs.need(ROUNDS * len([*order.round(0), *limited]))
     for number in range(ROUNDS):
         make([*order.round(number), *limited])
     flushes = facts.writable and facts.queues.volatile_cache

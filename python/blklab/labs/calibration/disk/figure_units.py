@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blklab.labs.calibration.disk.document import Figure
-from blklab.labs.calibration.disk.profile_file import is_duration, shown_value
+from blklab.labs.calibration.disk.profile_file import is_duration, shown_interval, shown_value
 from blklab.quantities.formatting import count_of
 
 _OF_KEYS = {
@@ -54,11 +54,4 @@ def printed_value(figure: Figure, value: int | str) -> str:
 
 def printed_interval(figure: Figure) -> str:
     """A figure's interval with its unit; how it was found if there is none."""
-    low, high = figure.low, figure.high
-    if low is None and high is None:
-        return figure.how
-    if high is None:
-        return f"at least {printed_value(figure, low or 0)}"
-    if not low:
-        return f"at most {printed_value(figure, high)}"
-    return f"{printed_value(figure, low)} to {printed_value(figure, high)}"
+    return shown_interval(figure, printed_value)

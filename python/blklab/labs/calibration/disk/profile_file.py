@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from blklab.labs.calibration.disk.document import DiskCalibration, Figure
 from blklab.quantities.formatting import count_of
@@ -126,15 +126,16 @@ def shown_value(figure: Figure, value: int | str) -> str:
     return str(value)
 
 
-def shown_interval(figure: Figure) -> str:
-    """A figure's interval for people; how it was found if there is none."""
-    if figure.low is None and figure.high is None:
+def shown_interval(figure: Figure, shown: Callable[[Figure, int | str], str] = shown_value) -> str:
+    """A figure's interval for people, its bounds as `shown` has them; how it was found if there is none."""
+    low, high = figure.low, figure.high
+    if low is None and high is None:
         return figure.how
-    if figure.high is None:
-        return f"at least {shown_value(figure, figure.low or 0)}"
-    if not figure.low:
-        return f"at most {shown_value(figure, figure.high)}"
-    return f"{shown_value(figure, figure.low)} to {shown_value(figure, figure.high)}"
+    if high is None:
+        return f"at least {shown(figure, low or 0)}"
+    if not low:
+        return f"at most {shown(figure, high)}"
+    return f"{shown(figure, low)} to {shown(figure, high)}"
 
 
 def is_duration(key: str) -> bool:

@@ -70,10 +70,9 @@ class Runs:
         """Whether the next measurement was made before an interruption."""
         return len(self.made) < len(self._saved.measurements)
 
-    def need(self, number: int) -> int:
-        """So many more runs are made in any case; returns how many there are before them."""
+    def need(self, number: int) -> None:
+        """So many more runs are made in any case."""
         self.needed = len(self.made) + number
-        return len(self.made)
 
     def begin_budget(self) -> None:
         """From here on time counts; what was measured up to now comes on top."""
