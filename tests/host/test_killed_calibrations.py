@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 import subprocess
 import sys
 import time
@@ -81,8 +80,6 @@ def test_a_calibration_that_is_ended_restores_the_disk_itself(ext4: Filesystem, 
     process.terminate()
     _, said = process.communicate()
     assert process.returncode == 128 + 15
-    assert re.search(
-        r"measurement is kept; .* from it$|measurements are kept; .* from them$", said, re.MULTILINE
-    )
+    assert "measurements are kept; the same command continues from them" in said
     ext4.assert_untouched()
     assert not profile.exists()

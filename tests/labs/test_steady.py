@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from blklab.backends import Announce
-from blklab.errors import RequirementError
+from blklab.errors import InterruptedRunError, RequirementError
 from blklab.labs.calibration.disk.ground import DiskFacts, DiskMeasurement
 from blklab.labs.calibration.disk.loads import REFERENCE, CalibrationLoad
 from blklab.labs.calibration.disk.runs import Runs
@@ -21,6 +22,7 @@ from blklab.labs.calibration.disk.steady import (
     require_conditionable,
     steady_state,
 )
+from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.linux.queue.hardware import HardwareQueues
 from blklab.records.samples import TargetDescription
 from disk_calibrations import SilentObserver
@@ -171,3 +173,17 @@ def test_runs_that_are_made_in_any_case_are_part_of_the_time_left(tmp_path: Path
     runs.need(7)
     runs.one(REFERENCE, 1_000_000)
     assert left == [7 * 2_000_000_000]
+
+
+def test_a_signal_while_a_measurement_is_written_leaves_it_in_file_and_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = SavedMeasurements(tmp_path / "disk.measurements", _design(), [])
+
+    def synced(_: int) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("blklab.labs.calibration.disk.saved.os.fsync", synced)
+    with pytest.raises(InterruptedRunError), signals_as_exceptions():
+        saved.add(measured(REFERENCE, 100, took_s=1))
+    assert len((tmp_path / "disk.measurements").read_text().splitlines()) == 1 + len(saved.measurements) == 2

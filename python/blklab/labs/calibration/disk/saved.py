@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from blklab.errors import FormatError, SpaceError, UsageError, reason_of
 from blklab.labs.calibration.disk.ground import DiskMeasurement
+from blklab.linux.processes.signals import shielded
 from blklab.named_files import MOST_RESULT_BYTES, appended, read_bytes, written_whole
 
 _SUFFIX = ".measurements"
@@ -51,14 +52,16 @@ class SavedMeasurements:
         """
         lines = [] if self._path.exists() else [self._design.model_dump_json()]
         lines.append(measurement.model_dump_json())
-        try:
-            with appended(self._path) as file:
-                file.write("".join(f"{line}\n" for line in lines).encode())
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise SpaceError(f"{self._path}: cannot be written: {reason_of(error)}") from error
-        self.measurements.append(measurement)
+        # A signal in between would leave one more in the file than is told.
+        with shielded():
+            try:
+                with appended(self._path) as file:
+                    file.write("".join(f"{line}\n" for line in lines).encode())
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:
+                raise SpaceError(f"{self._path}: cannot be written: {reason_of(error)}") from error
+            self.measurements.append(measurement)
 
     def remove(self) -> None:
         """Removes the file: the calibration is complete."""
